@@ -34,7 +34,6 @@ class Node(models.Model):
     attach_kind = models.CharField(max_length=20, choices=ATTACH_KINDS)
     cause = models.CharField(max_length=40, choices=CAUSES, null=True, blank=True)
     retry_of = models.IntegerField(null=True, blank=True, help_text="Seq of the node whose request was sent again")
-    rolled_back = models.BooleanField(default=False, help_text="Left the active path by a rollback")
     root_class = models.CharField(max_length=20, null=True, blank=True)
     root_evidence = models.TextField(null=True, blank=True)
     agent = models.TextField(null=True, blank=True)

@@ -46,7 +46,6 @@ class Session(models.Model):
     passthrough = models.BooleanField(default=False, help_text="Policy linear gave up healing for this session")
     keyless = models.BooleanField(default=False, help_text="A node has no prefix key: attach by walking the paths")
 
-    requests = models.IntegerField(default=0)
     healed_turns = models.IntegerField(default=0)
     healed_prefix_tokens = models.BigIntegerField(default=0)
     nonlinear = models.IntegerField(default=0)
