@@ -1,4 +1,4 @@
-"""One typed reader for environment variables. Nonsense is an error that names the variable, never a default."""
+"""One typed reader of environment variables. Nonsense is an error naming the variable, never a default."""
 
 import json
 import math
@@ -12,7 +12,7 @@ _FALSE = frozenset({"0", "false", "no", "off"})
 
 
 class Environment:
-    """Reads variables of one mapping and remembers which were set, so that the admin can show them as pinned."""
+    """Reads variables of one mapping and remembers which were set, so that the admin shows them as pinned."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
@@ -55,7 +55,7 @@ class Environment:
             return True
         if value.lower() in _FALSE:
             return False
-        raise ImproperlyConfigured(f"{name}={value!r} is neither true nor false (use 1/0, true/false, on/off)")
+        raise ImproperlyConfigured(f"{name}={value!r} is neither true nor false (use 1/0, on/off)")
 
     def integer(self, name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
         """A whole number within bounds."""

@@ -1,0 +1,24 @@
+#!/usr/bin/env python
+"""Command line of TITO: `manage.py up` runs everything, `manage.py help` lists the rest."""
+
+import os
+import sys
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import execute_from_command_line
+
+from tito_project.commandline import options_into_environment
+
+
+def main() -> None:
+    """Settings are read before a command parses its options, so options that are settings go first."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tito_project.settings")
+    options_into_environment(sys.argv[1:], os.environ)
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        sys.exit(f"tito: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Postgres and Valkey from wheels, and the supervisor of `manage.py up`."""
