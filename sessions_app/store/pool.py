@@ -1,0 +1,108 @@
+"""The asynchronous connection pool of the hot path.
+
+Autocommit, binary results, statements prepared at first use. A connection is taken for one statement (or one explicit
+transaction) and given back; it is never held across an engine call.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.abc import Query
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from sessions_app.errors import NotReady
+
+Row = tuple[Any, ...]
+Params = Mapping[str, Any] | Sequence[Any]
+
+round_trips: ContextVar[int] = ContextVar("round_trips", default=0)
+"""Statements sent by the current task; read by tests, the benchmark and the metrics."""
+
+
+class Database:
+    """A pool bound to one event loop. `open` and `close` run on that loop."""
+
+    def __init__(self, conninfo: str, *, max_size: int) -> None:
+        self._pool: AsyncConnectionPool[AsyncConnection[Row]] = AsyncConnectionPool(
+            conninfo,
+            min_size=1,
+            max_size=max_size,
+            open=False,
+            timeout=30.0,
+            kwargs={"autocommit": True, "prepare_threshold": 0},
+            name="tito",
+        )
+
+    async def open(self) -> None:
+        """Start the pool; raises NotReady where no connection can be made in time."""
+        try:
+            await self._pool.open(wait=True, timeout=30.0)
+        except PoolTimeout:
+            raise NotReady("the database does not answer") from None
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[AsyncConnection[Row]]:
+        try:
+            async with self._pool.connection() as connection:
+                yield connection
+        except PoolTimeout:
+            raise NotReady("no database connection became free in time") from None
+
+    async def fetch_all(self, query: Query, params: Params) -> list[Row]:
+        """All rows of one statement."""
+        async with self._connection() as connection:
+            return await _run(connection, query, params)
+
+    async def fetch_one(self, query: Query, params: Params) -> Row | None:
+        """The first row, or None."""
+        rows = await self.fetch_all(query, params)
+        return rows[0] if rows else None
+
+    async def execute(self, query: Query, params: Params) -> None:
+        """A statement without a result."""
+        async with self._connection() as connection:
+            await _run(connection, query, params)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator["Transaction"]:
+        """Several statements that hold together; keep it short."""
+        async with self._connection() as connection, connection.transaction():
+            yield Transaction(connection)
+
+
+class Transaction:
+    """One open transaction."""
+
+    def __init__(self, connection: AsyncConnection[Row]) -> None:
+        self._connection = connection
+
+    async def fetch_all(self, query: Query, params: Params) -> list[Row]:
+        """All rows of one statement."""
+        return await _run(self._connection, query, params)
+
+    async def fetch_one(self, query: Query, params: Params) -> Row | None:
+        """The first row, or None."""
+        rows = await _run(self._connection, query, params)
+        return rows[0] if rows else None
+
+
+Executor = Database | Transaction
+"""What a store function may run on."""
+
+LOST_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError, NotReady)
+"""What a statement raises when the database went away under it."""
+
+
+async def _run(connection: AsyncConnection[Row], query: Query, params: Params) -> list[Row]:
+    round_trips.set(round_trips.get() + 1)
+    async with connection.cursor(binary=True) as cursor:
+        await cursor.execute(query, params)
+        return await cursor.fetchall() if cursor.description else []
