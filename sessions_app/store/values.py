@@ -271,7 +271,6 @@ class TurnRow:
     raw_base: int
     raw_reply: str | None
     tools: str | None
-    tools_named: bool
     response: str
     cached_tokens: int
     boundary_trim: int

@@ -1,0 +1,252 @@
+"""The one statement that makes a node, and what happens to a reply that cannot become one.
+
+The statement updates the session row first, so commits of one session are serialised by that row; everything else in
+it follows from the seq that update hands out. It applies only while the session is open, at the version the turn was
+prepared at, and the record is still an intent: sending it twice (a connection lost after it arrived) commits once.
+"""
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from sessions_app.json_text import text_of
+from sessions_app.packing import pack_ids, pack_logprobs
+from sessions_app.store.pool import Executor, Transaction
+from sessions_app.store.values import Counters, NewEvent, NewNode, Reply
+
+_COUNTERS = tuple(field.name for field in fields(Counters))
+
+_COMMIT = """
+    WITH s AS (
+        UPDATE sessions_app_session SET
+            next_seq = next_seq + 1, version = version + 1, active_seq = next_seq, last_activity_at = now(),
+            keyless = keyless OR %(prefix_key)s::bytea IS NULL, passthrough = passthrough OR %(passthrough)s,
+            healed_turns = healed_turns + %(healed_turns)s,
+            healed_prefix_tokens = healed_prefix_tokens + %(healed_prefix_tokens)s,
+            nonlinear = nonlinear + %(nonlinear)s, close_unresolved = close_unresolved + %(close_unresolved)s,
+            forks = forks + %(forks)s, rollbacks = rollbacks + %(rollbacks)s, retries = retries + %(retries)s,
+            resets = resets + %(resets)s, prompt_tokens = prompt_tokens + %(prompt_tokens)s,
+            added_tokens = added_tokens + %(added_tokens)s, generated_tokens = generated_tokens + %(generated_tokens)s
+        WHERE id = %(session)s AND version = %(version)s AND status = 'open' AND deleted_at IS NULL
+          AND EXISTS (SELECT 1 FROM sessions_app_record
+                      WHERE session_id = %(session)s AND id = %(record)s AND state = 'intent')
+        RETURNING next_seq - 1 AS seq
+    ), n AS (
+        INSERT INTO sessions_app_node (
+            session_id, seq, parent_seq, root_seq, depth, message_start, message_count, prefix_key, request_key,
+            raw_digest, head_digest, head_identity, context_digest, attach_kind, cause, retry_of, root_class,
+            root_evidence, agent, response_id, finish_reason, raw_finish_reason, ill_formed, prompt_tokens,
+            total_tokens, weight_version_dispatch, weight_version, record_id, committed_at
+        )
+        SELECT %(session)s, s.seq, %(parent)s, coalesce(%(root)s, s.seq), %(depth)s, %(message_start)s,
+            %(message_count)s, %(prefix_key)s, %(request_key)s, %(raw_digest)s, %(head_digest)s, %(head_identity)s,
+            %(context_digest)s, %(attach_kind)s, %(cause)s, %(retry_of)s, %(root_class)s, %(root_evidence)s,
+            %(agent)s, %(response_id)s, %(finish_reason)s, %(raw_finish_reason)s, %(ill_formed)s, %(prompt_tokens)s,
+            %(total_tokens)s, %(weight_version_dispatch)s, %(weight_version)s, %(record)s, clock_timestamp()
+        FROM s
+    ), m AS (
+        INSERT INTO sessions_app_message (session_id, node_seq, position, role, generated, body, sidecar)
+        SELECT %(session)s, s.seq, %(message_start)s + t.ordinal - 1, t.role, t.generated, t.body, t.sidecar
+        FROM s, unnest(%(roles)s::text[], %(generated)s::bool[], %(bodies)s::text[], %(sidecars)s::text[])
+            WITH ORDINALITY AS t (role, generated, body, sidecar, ordinal)
+    ), c AS (
+        INSERT INTO sessions_app_tokencheckpoint (
+            session_id, node_seq, boundary_trim, glue_tokens, prompt_delta, completion, logprobs, logprob_width,
+            logprob_texts
+        )
+        SELECT %(session)s, s.seq, %(boundary_trim)s, %(glue_tokens)s, %(prompt_delta)s, %(completion)s,
+            %(logprobs)s, %(logprob_width)s, %(logprob_texts)s
+        FROM s
+    ), r AS (
+        UPDATE sessions_app_record SET
+            state = 'committed', node_seq = s.seq, attach_kind = %(attach_kind)s, cause = %(cause)s,
+            retry_of = %(retry_of)s, parent_seq = %(parent)s, response = %(response)s, status_code = 200,
+            weight_version = %(weight_version)s, worker = %(worker)s, generated_tokens = %(generated_tokens)s,
+            cached_tokens = %(cached_tokens)s, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
+        FROM s WHERE session_id = %(session)s AND id = %(record)s
+    )
+"""
+
+_EVENTS = """
+    , e AS (
+        INSERT INTO sessions_app_historyevent (
+            session_id, record_id, node_seq, kind, cause, compared_seq, message_index, field, stored_value,
+            replayed_value, char_offset, token_index, matcher, looser_matcher, detail, at
+        )
+        SELECT %(session)s, %(record)s, s.seq, t.kind, t.cause, t.compared_seq, t.message_index, t.field,
+            t.stored_value, t.replayed_value, t.char_offset, t.token_index, t.matcher, t.looser_matcher, t.detail,
+            clock_timestamp()
+        FROM s, json_to_recordset(%(events)s::json) AS t (
+            kind text, cause text, compared_seq int, message_index int, field text, stored_value text,
+            replayed_value text, char_offset int, token_index int, matcher text, looser_matcher text, detail text)
+    )
+"""
+
+_SIDE = """
+    , p AS (
+        INSERT INTO sessions_app_sidepayload (session_id, node_seq, kind, payload, start_row, layers)
+        SELECT %(session)s, s.seq, t.kind, t.payload, t.start_row, t.layers
+        FROM s, unnest(%(side_kinds)s::text[], %(side_payloads)s::bytea[], %(side_rows)s::int[],
+                       %(side_layers)s::int[]) AS t (kind, payload, start_row, layers)
+    )
+"""
+
+_UNATTACHED = """
+    WITH r AS (
+        UPDATE sessions_app_record SET
+            state = 'late', reason = %(reason)s, response = %(response)s, status_code = 200,
+            weight_version = %(weight_version)s, worker = %(worker)s, generated_tokens = %(generated_tokens)s,
+            cached_tokens = %(cached_tokens)s, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
+        WHERE session_id = %(session)s AND id = %(record)s AND state = 'intent'
+        RETURNING id
+    ), u AS (
+        INSERT INTO sessions_app_unattachedreply (
+            session_id, record_id, prompt, completion, logprobs, logprob_width)
+        SELECT %(session)s, r.id, %(prompt)s, %(completion)s, %(logprobs)s, %(logprob_width)s FROM r
+    )
+    INSERT INTO sessions_app_historyevent (session_id, record_id, kind, cause, compared_seq, at)
+    SELECT %(session)s, r.id, 'late', %(cause)s, %(parent)s, clock_timestamp() FROM r
+"""
+
+
+class LateReason(StrEnum):
+    """Why a generated reply was not attached."""
+
+    CONCURRENT = "concurrent"
+    """Another turn moved the active path first."""
+    SESSION_DELETED = "session_deleted"
+    SESSION_CLOSED = "session_closed"
+    NODE_LIMIT = "node_limit"
+    LOST_INTENT = "lost_intent"
+    """`recover` had given the request up for dead."""
+
+
+async def commit_node(db: Executor, new: NewNode) -> int | None:
+    """Write a node with all that belongs to it; its seq, or None when the session moved on meanwhile."""
+    query = _COMMIT + (_EVENTS if new.events else "") + (_SIDE if new.reply.side else "") + "SELECT seq FROM s"
+    row = await db.fetch_one(query, _parameters(new))
+    return row[0] if row else None
+
+
+def _parameters(new: NewNode) -> dict[str, Any]:
+    parent, reply = new.parent, new.reply
+    logprobs = pack_logprobs(reply.logprobs)
+    completion_tokens = len(reply.completion)
+    parameters: dict[str, Any] = {
+        "session": new.session_id,
+        "record": new.record_id,
+        "version": new.expected_version,
+        "parent": parent.seq if parent else None,
+        "root": parent.root_seq if parent else None,
+        "depth": parent.depth + 1 if parent else 0,
+        "message_start": parent.message_count if parent else 0,
+        "message_count": (parent.message_count if parent else 0) + len(new.messages),
+        "prefix_key": new.prefix_key,
+        "request_key": new.request_key,
+        "raw_digest": new.raw_digest,
+        "head_digest": new.head.digest,
+        "head_identity": new.head.identity,
+        "context_digest": new.context_digest,
+        "attach_kind": new.attach_kind,
+        "cause": new.cause,
+        "retry_of": new.retry_of,
+        "root_class": new.root_class,
+        "root_evidence": new.root_evidence,
+        "agent": new.agent,
+        "passthrough": new.passthrough,
+        "prompt_tokens": new.prompt_tokens,
+        "total_tokens": new.prompt_tokens + completion_tokens,
+        "weight_version_dispatch": new.weight_version_dispatch,
+        "roles": [message.role for message in new.messages],
+        "generated": [message.generated for message in new.messages],
+        "bodies": [message.body for message in new.messages],
+        "sidecars": [message.sidecar for message in new.messages],
+        "boundary_trim": new.boundary_trim,
+        "glue_tokens": new.glue_tokens,
+        "prompt_delta": pack_ids(new.prompt_delta),
+        "added_tokens": len(new.prompt_delta),
+        "completion": pack_ids(reply.completion),
+        "logprobs": logprobs.data,
+        "logprob_width": logprobs.width,
+        "logprob_texts": reply.logprob_texts,
+        **_reply_parameters(reply),
+        **{name: getattr(new.counters, name) for name in _COUNTERS},
+    }
+    if new.events:
+        parameters["events"] = text_of([_event(event) for event in new.events])
+    if reply.side:
+        parameters["side_kinds"] = [rider.kind for rider in reply.side]
+        parameters["side_payloads"] = [rider.payload for rider in reply.side]
+        parameters["side_rows"] = [rider.start_row for rider in reply.side]
+        parameters["side_layers"] = [rider.layers for rider in reply.side]
+    return parameters
+
+
+def _reply_parameters(reply: Reply) -> dict[str, Any]:
+    return {
+        "response": reply.response,
+        "response_id": reply.response_id,
+        "finish_reason": reply.finish_reason,
+        "raw_finish_reason": reply.raw_finish_reason,
+        "ill_formed": reply.ill_formed,
+        "weight_version": reply.weight_version,
+        "worker": reply.worker,
+        "cached_tokens": reply.cached_tokens,
+        "engine_ms": reply.engine_ms,
+        "generated_tokens": len(reply.completion),
+    }
+
+
+def _event(event: NewEvent) -> dict[str, Any]:
+    return {field.name: getattr(event, field.name) for field in fields(event)}
+
+
+@dataclass(frozen=True, slots=True)
+class LockedSession:
+    """A session row under lock, and what became of one of its records."""
+
+    open: bool
+    deleted: bool
+    version: int
+    next_seq: int
+    active_seq: int | None
+    record_state: str | None
+    record_node: int | None
+
+
+async def lock_session(transaction: Transaction, session_id: UUID, record_id: int) -> LockedSession | None:
+    """Lock the session row, so that what is read next stays true until the transaction ends."""
+    row = await transaction.fetch_one(
+        """
+        SELECT s.status = 'open' AND s.deleted_at IS NULL, s.deleted_at IS NOT NULL, s.version, s.next_seq,
+            s.active_seq, r.state, r.node_seq
+        FROM sessions_app_session s
+        LEFT JOIN sessions_app_record r ON r.session_id = s.id AND r.id = %s
+        WHERE s.id = %s FOR UPDATE OF s
+        """,
+        (record_id, session_id),
+    )
+    return LockedSession(*row) if row else None
+
+
+async def keep_unattached(
+    db: Executor, new: NewNode, reason: LateReason, cause: str
+) -> None:
+    """Keep a reply that became no node: its record, its tokens, an event."""
+    logprobs = pack_logprobs(new.reply.logprobs)
+    await db.fetch_all(
+        _UNATTACHED,
+        {
+            "session": new.session_id,
+            "record": new.record_id,
+            "reason": reason,
+            "cause": cause,
+            "parent": new.parent.seq if new.parent else None,
+            "prompt": pack_ids(new.prompt_delta),
+            "completion": pack_ids(new.reply.completion),
+            "logprobs": logprobs.data,
+            "logprob_width": logprobs.width,
+            **_reply_parameters(new.reply),
+        },
+    )
