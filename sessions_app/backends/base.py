@@ -1,8 +1,8 @@
 """What an engine is: token ids in, token ids out, behind one validated contract.
 
-Not here: history, rendering, storage. A backend either returns a Generation that passed `validation.check`, or raises
-one of the Upstream errors of `sessions_app.errors`; there is no third way out, and nothing is retried after the
-engine may have begun to generate.
+Not here: history, rendering, storage. A backend either returns a Generation that passed `validation`,
+or raises one of the Upstream errors of `sessions_app.errors`; there is no third way out, and nothing is
+retried after the engine may have begun to generate.
 """
 
 from collections.abc import Mapping
@@ -27,17 +27,22 @@ class GenerationRequest:
     prompt_ids: Ids
     """What the engine is fed, exactly."""
     body: Mapping[str, Any]
-    """The client's request in OpenAI chat form, without `stream` and `stream_options`, forced sampling applied.
-    Chat engines forward it; the others read sampling fields from it."""
+    """The client's request in OpenAI chat form, without `stream` and `stream_options`, forced sampling
+    applied. Chat engines forward it; the others read sampling fields from it."""
     template_kwargs: Mapping[str, Any]
     """The renderer's effective kwargs; chat engines are sent them."""
     tools: list[Any] | None
     headers: Mapping[str, str]
-    """Client headers that may be forwarded (hop-by-hop ones and credentials of our own removed), lower-case names."""
+    """Client headers that may be forwarded (hop-by-hop ones and credentials of our own removed), lower-case
+    names."""
     query: str = ""
     """The client's query string without `?`."""
     routed_experts_start_len: int | None = None
     """Rows already held, for additional R3; None = not asked for."""
+    worker: str = ""
+    """Base URL that served the session's last turn: asked again while it is healthy (prefix cache)."""
+    patient: bool = False
+    """429 and 503 with `Retry-After` are waited out and asked again. Never on the reference chat path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,10 @@ class Generation:
     cached_tokens: int
     engine_seconds: float | None
     """`e2e_latency` as reported."""
+    prompt_ids: Ids | None = None
+    """What the engine says it was fed, where it renders the messages itself; None = exactly what was sent."""
     reply: dict[str, Any] | None = None
-    """A chat engine's whole reply, as received; what a client of the chat endpoint is given."""
+    """A chat engine's whole reply, parsed, without the `side` payloads; what a chat client is given."""
     reply_text: str = ""
     """The same as JSON text exactly as received ("" where there is none)."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -89,8 +96,12 @@ class Backend(Protocol):
         """Close them; idempotent."""
         ...
 
+    def build_body(self, request: GenerationRequest) -> dict[str, Any]:
+        """The outgoing body that `generate` sends for this request; ids in it are numpy arrays."""
+        ...
+
     async def generate(self, request: GenerationRequest) -> Generation:
-        """One generation. Cancelling the awaiting task cancels the engine's request where its protocol can."""
+        """One generation. Cancelling it cancels the engine's request where its protocol can."""
         ...
 
     async def ready(self) -> bool:

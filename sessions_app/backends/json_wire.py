@@ -1,0 +1,61 @@
+"""JSON as it travels to and from engines. `json_text` is the exact form; here is what differs on this wire.
+
+Replies are mostly logprobs, whose long decimals read the same by orjson and by `json`: only integers beyond
+64 bits need the slow road. Bodies may hold NaN or an infinity, which orjson would write as null without a
+word.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from sessions_app import json_text
+
+_DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
+_HUGE_INTEGER = re.compile(rb"(?<![\d.])\d{19}")
+_CONVERSATION = frozenset({"messages", "tools", "input_ids"})
+
+
+def loads(raw: bytes) -> Any:
+    """The value of an engine's JSON text. Raises ValueError when Python's `json` cannot read it either."""
+    if not _has_huge_integer(raw):
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            pass
+    try:
+        return json.loads(raw.decode())
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _has_huge_integer(raw: bytes) -> bool:
+    """The cheap test first: 19 digits in a row are rare, and outside of a fraction rarer."""
+    return b"0" * 19 in raw.translate(_DIGITS_TO_ZERO) and _HUGE_INTEGER.search(raw) is not None
+
+
+def dumps_body(body: Mapping[str, Any]) -> bytes:
+    """An outgoing body. Only its parameters are searched for non-finite numbers, never the conversation."""
+    if any(_non_finite(value) for key, value in body.items() if key not in _CONVERSATION):
+        return json.dumps(body, separators=(",", ":"), default=_listed).encode()
+    return json_text.dumps(body)
+
+
+def _non_finite(value: object) -> bool:
+    match value:
+        case float():
+            return not math.isfinite(value)
+        case dict():
+            return any(map(_non_finite, value.values()))
+        case list():
+            return any(map(_non_finite, value))
+        case _:
+            return False
+
+
+def _listed(array: Any) -> Any:
+    return array.tolist()

@@ -1,0 +1,96 @@
+"""Reading an engine's JSON reply: what most protocols share. Checks live in `validation`."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+from sessions_app import errors
+from sessions_app.backends import json_wire, validation
+
+RIDERS = ("routed_experts", "indexer_topk")
+"""Replay payloads of `meta_info`: stored outside the hot row, never handed to clients."""
+_EXTRAS = ("spec_", "indexer_topk_num_layers", "matched_stop")
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    """The JSON object of a 200."""
+    try:
+        parsed = json_wire.loads(body)
+    except ValueError:
+        raise errors.UpstreamInvalidReply("invalid engine reply: the body is not JSON") from None
+    return validation.json_object(parsed, "the body")
+
+
+def first_choice(parsed: Mapping[str, Any]) -> dict[str, Any]:
+    """`choices[0]`; a reply without the key counts as one empty choice, as in the reference."""
+    choices = validation.json_list(parsed.get("choices", [{}]), "choices")
+    if not choices:
+        raise errors.UpstreamInvalidReply("invalid engine reply: choices is empty")
+    return validation.json_object(choices[0], "choices[0]")
+
+
+def usage(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The usage block; empty where there is none."""
+    value = parsed.get("usage")
+    return value if isinstance(value, dict) else {}
+
+
+def finish(holder: dict[str, Any], name: str) -> str | None:
+    """The raw finish reason: the key must be there, null is accepted."""
+    return validation.optional_text(validation.required(holder, "finish_reason", name), name)
+
+
+def response_id(parsed: Mapping[str, Any]) -> str | None:
+    """The engine's id; "" if missing, None if null."""
+    value = parsed.get("id", "")
+    return value if value is None else str(value)
+
+
+def weight_version(meta: Mapping[str, Any]) -> str | None:
+    """As reported, as text; None = not reported."""
+    value = meta.get("weight_version")
+    return value if value is None else str(value)
+
+
+def optional_count(meta: Mapping[str, Any], key: str) -> int:
+    """A count that nothing depends on; 0 where it is missing or odd."""
+    value = meta.get(key)
+    return value if type(value) is int and value >= 0 else 0
+
+
+def optional_seconds(meta: Mapping[str, Any], key: str) -> float | None:
+    """A duration that nothing depends on."""
+    value = meta.get(key)
+    return float(value) if type(value) in (int, float) else None
+
+
+def extras(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Speculative counters and the like."""
+    return {key: value for key, value in meta.items() if key.startswith(_EXTRAS)}
+
+
+def take_riders(meta: dict[str, Any]) -> dict[str, bytes]:
+    """Move the replay payloads out of `meta_info` (a null stays). What is no base64 is refused: it has no
+    use."""
+    present = [kind for kind in RIDERS if meta.get(kind) is not None]
+    return {kind: _decoded(meta.pop(kind), f"meta_info.{kind}") for kind in present}
+
+
+def client_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """A chat reply as clients see it: no replay payload in any choice. Shares what it does not change."""
+    return {**reply, "choices": [_without_riders(choice) for choice in reply.get("choices", [])]}
+
+
+def _without_riders(choice: Any) -> Any:
+    meta = choice.get("meta_info") if isinstance(choice, dict) else None
+    if not isinstance(meta, dict) or not any(kind in meta for kind in RIDERS):
+        return choice
+    return {**choice, "meta_info": {key: value for key, value in meta.items() if key not in RIDERS}}
+
+
+def _decoded(value: object, name: str) -> bytes:
+    try:
+        return base64.b64decode(validation.optional_text(value, name) or "", validate=True)
+    except binascii.Error:
+        raise errors.UpstreamInvalidReply(f"invalid engine reply: {name} is no base64") from None

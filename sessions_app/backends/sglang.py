@@ -1,0 +1,147 @@
+"""SGLang's chat endpoint, fed our ids: the engine parses its own reply and chat clients are given that reply.
+
+Not here: choosing a worker and moving bytes (`dispatch`), checking values (`validation`). Invariant: the
+outgoing body is the client's with the forced fields of the contract, and the order of checks and their texts
+are the contract's.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sessions_app import errors
+from sessions_app.backends import json_wire, validation
+from sessions_app.backends import reply as replies
+from sessions_app.backends.base import Generation, GenerationRequest
+from sessions_app.backends.dispatch import Answer, Dispatcher
+from sessions_app.backends.headers import ROUTING_KEY
+from sessions_app.rendering.protocol import Ids
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFlags:
+    """What the configuration adds to every chat body."""
+
+    routing_replay: bool = False
+    indexer_replay: bool = False
+    lora_path: str | None = None
+    """Sent as `lora_path`; None lets a client's own value pass."""
+
+
+class SglangChat:
+    """Backend `sglang`, and `demo`, which is the same protocol spoken by our own engine."""
+
+    speaks_chat = True
+
+    def __init__(
+        self, dispatcher: Dispatcher, vocab_size: int, flags: ChatFlags, *, name: str = "sglang"
+    ) -> None:
+        self.name = name
+        self._dispatcher = dispatcher
+        self._vocab_size = vocab_size
+        self._flags = flags
+
+    async def start(self) -> None:
+        """Open connection pools."""
+        await self._dispatcher.start()
+
+    async def close(self) -> None:
+        """Close them; idempotent."""
+        await self._dispatcher.close()
+
+    async def ready(self) -> bool:
+        """At least one engine answers."""
+        return await self._dispatcher.ready()
+
+    def build_body(self, request: GenerationRequest) -> dict[str, Any]:
+        """The client's body with the forced fields; keys that the client sent keep their place."""
+        body = {key: value for key, value in request.body.items() if key not in ("stream", "stream_options")}
+        body |= {"logprobs": True, "return_meta_info": True}
+        if self._flags.routing_replay:
+            body["return_routed_experts"] = True
+        if self._flags.indexer_replay:
+            body["return_indexer_topk"] = True
+        body["no_stop_trim"] = False
+        if self._flags.lora_path is not None:
+            body["lora_path"] = self._flags.lora_path
+        if request.template_kwargs:
+            body["chat_template_kwargs"] = dict(request.template_kwargs)
+        else:
+            body.pop("chat_template_kwargs", None)
+        body["input_ids"] = request.prompt_ids
+        if request.routed_experts_start_len is not None:
+            body["routed_experts_start_len"] = request.routed_experts_start_len
+        return body
+
+    async def generate(self, request: GenerationRequest) -> Generation:
+        """One chat completion. An answer other than 200 is raised as it came."""
+        body = json_wire.dumps_body(self.build_body(request))
+        answer = await self._dispatcher.post(
+            request, "/v1/chat/completions", body, ROUTING_KEY, with_query=True
+        )
+        return read_chat(answer, request, self._vocab_size)
+
+
+def read_chat(answer: Answer, request: GenerationRequest, vocab_size: int) -> Generation:
+    """The validated generation of a 200, checked in the reference's order."""
+    parsed = replies.parse_object(answer.body)
+    choice = replies.first_choice(parsed)
+    meta = choice.get("meta_info")
+    if not isinstance(meta, dict) or "output_token_logprobs" not in meta:
+        raise errors.UpstreamMissingTokenIds(validation.NO_TOKEN_IDS)
+    message = choice.get("message")
+    if not isinstance(message, dict) or message.get("content") is None:
+        raise errors.UpstreamNullContent(validation.NULL_CONTENT)
+    completion_tokens = _counted_completion(meta)
+    ids, logprobs = validation.sampled_pairs(
+        meta["output_token_logprobs"], "meta_info.output_token_logprobs", vocab_size
+    )
+    raw_reason = replies.finish(choice, "choices[0].finish_reason")
+    _check_second_sources(parsed, choice, request.prompt_ids, ids)
+    prompt_tokens = validation.prompt_tokens(
+        meta.get("prompt_tokens"), "meta_info.prompt_tokens", request.prompt_ids.size
+    )
+    return Generation(
+        ids=ids,
+        logprobs=logprobs,
+        finish_reason=validation.finish_reason(raw_reason),
+        raw_finish_reason=raw_reason,
+        message=message,
+        response_id=replies.response_id(parsed),
+        weight_version=replies.weight_version(meta),
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        cached_tokens=replies.optional_count(meta, "cached_tokens"),
+        engine_seconds=replies.optional_seconds(meta, "e2e_latency"),
+        extras=replies.extras(meta),
+        side=replies.take_riders(meta),
+        reply=parsed,
+        reply_text=answer.body.decode(),
+        headers=answer.headers,
+        worker=answer.worker,
+    )
+
+
+def _counted_completion(meta: dict[str, Any]) -> int:
+    """`completion_tokens`, equal to the length of the logprob list."""
+    name = "meta_info.completion_tokens"
+    completion_tokens = validation.count(validation.required(meta, "completion_tokens", name), name)
+    entries = meta["output_token_logprobs"]
+    if isinstance(entries, list):
+        validation.counted(len(entries), "output_token_logprobs", completion_tokens)
+    return completion_tokens
+
+
+def _check_second_sources(parsed: dict[str, Any], choice: dict[str, Any], prompt: Ids, ids: Ids) -> None:
+    """Newer builds say the same twice (`token_ids`, `prompt_token_ids`, `usage`): disagreement is refused."""
+    if choice.get("token_ids") is not None:
+        validation.same_ids(choice["token_ids"], "choices[0].token_ids", ids)
+    for holder, name in ((choice, "choices[0].prompt_token_ids"), (parsed, "prompt_token_ids")):
+        if holder.get("prompt_token_ids") is not None:
+            validation.same_prompt(holder["prompt_token_ids"], name, prompt)
+    usage = replies.usage(parsed)
+    if type(usage.get("completion_tokens")) is int:
+        validation.same_length(
+            ids.size, "output_token_logprobs", usage["completion_tokens"], "usage.completion_tokens"
+        )
+    if type(usage.get("prompt_tokens")) is int:
+        validation.prompt_tokens(usage["prompt_tokens"], "usage.prompt_tokens", prompt.size)
