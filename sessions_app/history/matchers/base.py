@@ -1,7 +1,7 @@
 """What a message matcher is: are a stored and a replayed message the same?
 
-A matcher decides identity only. On a match the stored message and the stored tokens stay authoritative; what the
-client replayed never reaches the engine. Invariant: wherever `key` is not None for both messages,
+A matcher decides identity only. On a match the stored message and the stored tokens stay authoritative;
+what the client replayed never reaches the engine. Invariant: wherever `key` is not None for both messages,
 `key(a) == key(b)` exactly when `matches(a, b)`.
 """
 
@@ -20,9 +20,9 @@ class MessageMatcher(Protocol):
     """Built-in name or dotted path."""
 
     def matches(self, stored: Message, replayed: Message) -> bool:
-        """Whether the replayed message is the stored one. Raises MatcherRaised or MatcherContract, nothing else."""
+        """Whether the replayed message is the stored one. Raises MatcherRaised or MatcherContract only."""
         ...
 
     def key(self, message: Message) -> bytes | None:
-        """16 bytes that stand for the predicate, or None where no key can (the caller then walks the paths)."""
+        """16 bytes that stand for the predicate, or None where no key can: the caller walks the paths."""
         ...
