@@ -50,7 +50,12 @@ class Record(models.Model):
         default=0, help_text="Leading messages spelled as in the attach point's record plus its reply"
     )
     raw_reply = models.TextField(null=True, blank=True, help_text="The client's spelling of that reply where it differs")
-    raw_messages = models.TextField(null=True, blank=True, help_text="JSON list of further messages not stored in the node")
+    raw_leading = models.TextField(
+        null=True, blank=True, help_text="JSON list: matched messages as spelled by the client, where no base holds them"
+    )
+    raw_tail = models.TextField(
+        null=True, blank=True, help_text="JSON list: new messages; null once they are stored with a node"
+    )
     response = models.TextField(null=True, blank=True, help_text="Engine's reply as JSON text without token arrays")
     status_code = models.SmallIntegerField(null=True, blank=True)
     error_code = models.CharField(max_length=40, null=True, blank=True)

@@ -61,7 +61,7 @@ _COMMIT = """
     ), r AS (
         UPDATE sessions_app_record SET
             state = 'committed', node_seq = s.seq, attach_kind = %(attach_kind)s, cause = %(cause)s,
-            retry_of = %(retry_of)s, parent_seq = %(parent)s, response = %(response)s, status_code = 200,
+            retry_of = %(retry_of)s, parent_seq = %(parent)s, raw_tail = NULL, response = %(response)s, status_code = 200,
             weight_version = %(weight_version)s, worker = %(worker)s, generated_tokens = %(generated_tokens)s,
             cached_tokens = %(cached_tokens)s, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
         FROM s WHERE session_id = %(session)s AND id = %(record)s

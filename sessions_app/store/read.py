@@ -11,7 +11,7 @@ from sessions_app.store.values import TurnRow
 
 _TURN = f"""
     SELECT {node_columns("n")}, n.attach_kind, n.cause, n.retry_of, n.raw_finish_reason, n.ill_formed,
-        n.weight_version, n.committed_at, r.id, r.arrived_at, r.path, r.request_params, r.raw_base, r.raw_reply,
+        n.weight_version, n.committed_at, r.id, r.arrived_at, r.path, r.request_params, r.raw_base, r.raw_reply, r.raw_leading,
         h.tools, r.response, coalesce(r.cached_tokens, 0),
         c.boundary_trim, c.prompt_delta, c.completion, c.logprobs, c.logprob_width, c.logprob_texts
     FROM sessions_app_node n
@@ -24,7 +24,7 @@ _TURN = f"""
 def _turn_from(row: Row) -> TurnRow:
     (
         attach_kind, cause, retry_of, raw_finish, ill_formed, weight_version, committed_at, record_id, arrived_at,
-        path, request_params, raw_base, raw_reply, tools, response, cached, trim, prompt, completion, logprobs,
+        path, request_params, raw_base, raw_reply, raw_leading, tools, response, cached, trim, prompt, completion, logprobs,
         width, texts,
     ) = row[_NODE_WIDTH:]  # fmt: skip
     return TurnRow(
@@ -42,6 +42,7 @@ def _turn_from(row: Row) -> TurnRow:
         request_params=request_params,
         raw_base=raw_base,
         raw_reply=raw_reply,
+        raw_leading=raw_leading,
         tools=tools,
         response=response,
         cached_tokens=cached,

@@ -163,7 +163,8 @@ class Intent:
     message_count: int
     raw_base: int
     raw_reply: str | None
-    raw_messages: str | None
+    raw_leading: str | None
+    raw_tail: str | None
     weight_version_dispatch: str | None
     prompt_tokens: int | None
     reused_tokens: int | None
@@ -270,6 +271,7 @@ class TurnRow:
     request_params: str | None
     raw_base: int
     raw_reply: str | None
+    raw_leading: str | None
     tools: str | None
     response: str
     cached_tokens: int
