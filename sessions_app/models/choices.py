@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 
+from django.db import models
+from django.db.models import Q
+
 from sessions_app.history.causes import AttachKind, Cause
 from tito_project import configuration
 
@@ -10,6 +13,11 @@ Choices = list[tuple[str, str]]
 
 def _choices(values: Iterable[str]) -> Choices:
     return [(str(value), str(value)) for value in values]
+
+
+def known(name: str, field: str, choices: Choices) -> models.CheckConstraint:
+    """The constraint that keeps a column to its closed list (null passes where the column allows it)."""
+    return models.CheckConstraint(condition=Q(**{f"{field}__in": [value for value, _ in choices]}), name=name)
 
 
 HISTORY_POLICIES = _choices(configuration.HISTORY_POLICIES)

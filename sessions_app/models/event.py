@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from sessions_app.models.choices import CAUSES, EVENT_KINDS
+from sessions_app.models.choices import CAUSES, EVENT_KINDS, known
 from sessions_app.models.session import Session
 
 
@@ -33,7 +33,11 @@ class HistoryEvent(models.Model):
             models.Index(fields=["cause", "at"], name="event_cause"),
             models.Index(fields=["session", "node_seq"], name="event_node"),
         ]
-        constraints = [models.UniqueConstraint(fields=["session", "id"], name="event_pk")]
+        constraints = [
+            models.UniqueConstraint(fields=["session", "id"], name="event_pk"),
+            known("event_kind_known", "kind", EVENT_KINDS),
+            known("event_cause_known", "cause", CAUSES),
+        ]
 
     def __str__(self) -> str:
         return f"{self.session_id.hex} {self.kind} {self.cause}"

@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import F, Q
 
-from sessions_app.models.choices import ATTACH_KINDS, CAUSES, FINISH_REASONS
+from sessions_app.models.choices import ATTACH_KINDS, CAUSES, FINISH_REASONS, known
 from sessions_app.models.session import Session
 
 
@@ -59,6 +59,8 @@ class Node(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(fields=["session", "seq"], name="node_pk"),
+            known("node_attach_kind_known", "attach_kind", ATTACH_KINDS),
+            known("node_cause_known", "cause", CAUSES),
             models.CheckConstraint(condition=Q(parent_seq__isnull=True) | Q(parent_seq__lt=F("seq")), name="node_parent_first"),
             models.CheckConstraint(
                 condition=Q(parent_seq__isnull=True, depth=0, message_start=0, root_seq=F("seq"))

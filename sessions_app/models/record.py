@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from sessions_app.models.choices import ATTACH_KINDS, CAUSES, RECORD_STATES
+from sessions_app.models.choices import ATTACH_KINDS, CAUSES, RECORD_STATES, known
 from sessions_app.models.session import Session
 
 
@@ -85,7 +85,12 @@ class Record(models.Model):
             models.Index(fields=["session", "request_hash"], name="record_request"),
             models.Index(fields=["arrived_at"], name="record_intents", condition=models.Q(state="intent")),
         ]
-        constraints = [models.UniqueConstraint(fields=["session", "id"], name="record_pk")]
+        constraints = [
+            models.UniqueConstraint(fields=["session", "id"], name="record_pk"),
+            known("record_state_known", "state", RECORD_STATES),
+            known("record_attach_kind_known", "attach_kind", ATTACH_KINDS),
+            known("record_cause_known", "cause", CAUSES),
+        ]
 
     def __str__(self) -> str:
         return f"{self.session_id.hex} record {self.pk}"

@@ -5,7 +5,14 @@ import uuid
 from django.db import models
 from django.db.models import Q
 
-from sessions_app.models.choices import HISTORY_POLICIES, ON_NONLINEAR, ON_TRUNCATED, RETRY_POLICIES, SESSION_STATUSES
+from sessions_app.models.choices import (
+    HISTORY_POLICIES,
+    ON_NONLINEAR,
+    ON_TRUNCATED,
+    RETRY_POLICIES,
+    SESSION_STATUSES,
+    known,
+)
 from sessions_app.models.profile import ModelProfile
 
 
@@ -71,6 +78,11 @@ class Session(models.Model):
             ),
         ]
         constraints = [
+            known("session_policy_known", "history_policy", HISTORY_POLICIES),
+            known("session_on_nonlinear_known", "on_nonlinear", ON_NONLINEAR),
+            known("session_on_truncated_known", "on_truncated", ON_TRUNCATED),
+            known("session_retry_policy_known", "retry_policy", RETRY_POLICIES),
+            known("session_status_known", "status", SESSION_STATUSES),
             models.UniqueConstraint(
                 fields=["rollout_id", "attempt_id"],
                 name="session_one_per_attempt",
