@@ -62,7 +62,7 @@ def optional_count(meta: Mapping[str, Any], key: str) -> int:
 def optional_seconds(meta: Mapping[str, Any], key: str) -> float | None:
     """A duration that nothing depends on."""
     value = meta.get(key)
-    return float(value) if type(value) in (int, float) else None
+    return float(value) if isinstance(value, int | float) else None
 
 
 def extras(meta: Mapping[str, Any]) -> dict[str, Any]:
