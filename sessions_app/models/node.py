@@ -37,6 +37,8 @@ class Node(models.Model):
     root_class = models.CharField(max_length=20, null=True, blank=True)
     root_evidence = models.TextField(null=True, blank=True)
     agent = models.TextField(null=True, blank=True)
+    model_name = models.TextField(null=True, blank=True, help_text="Model that the request named")
+    adapter_name = models.TextField(null=True, blank=True, help_text="Adapter that the request named")
     response_id = models.TextField(null=True, blank=True)
     finish_reason = models.CharField(max_length=20, choices=FINISH_REASONS, blank=True)
     raw_finish_reason = models.TextField(null=True, blank=True)

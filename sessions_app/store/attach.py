@@ -19,7 +19,8 @@ _STATE = """
 """
 _NODE_COLUMNS = (
     "seq, parent_seq, root_seq, depth, message_start, message_count, prefix_key, raw_digest, head_digest, "
-    "head_identity, context_digest, finish_reason, prompt_tokens, total_tokens, response_id"
+    "head_identity, context_digest, finish_reason, prompt_tokens, total_tokens, response_id, "
+    "model_name, adapter_name"
 )
 _NODE_WIDTH = len(_NODE_COLUMNS.split(","))
 _STATE_WIDTH = len(_STATE.split(","))
@@ -200,9 +201,17 @@ def join_deltas(deltas: Sequence[tuple[int, Ids, Ids]]) -> Ids:
     """Token deltas (trim, prompt delta, completion) of a path, root first, as one read-only array."""
     pieces: list[Ids] = []
     for trim, prompt, completion in deltas:
-        if trim and pieces:
-            pieces[-1] = pieces[-1][: len(pieces[-1]) - trim]
+        _drop_last(pieces, trim)
         pieces += [prompt, completion]
     tokens = np.concatenate(pieces) if pieces else EMPTY_IDS
     tokens.setflags(write=False)
     return tokens
+
+
+def _drop_last(pieces: list[Ids], count: int) -> None:
+    while count and pieces:
+        kept = max(0, len(pieces[-1]) - count)
+        count -= len(pieces[-1]) - kept
+        pieces[-1] = pieces[-1][:kept]
+        if not kept:
+            pieces.pop()

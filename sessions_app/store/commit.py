@@ -37,13 +37,15 @@ _COMMIT = """
             session_id, seq, parent_seq, root_seq, depth, message_start, message_count, prefix_key, request_key,
             raw_digest, head_digest, head_identity, context_digest, attach_kind, cause, retry_of, root_class,
             root_evidence, agent, response_id, finish_reason, raw_finish_reason, ill_formed, prompt_tokens,
-            total_tokens, weight_version_dispatch, weight_version, record_id, committed_at
+            total_tokens, weight_version_dispatch, weight_version, model_name, adapter_name, record_id,
+            committed_at
         )
         SELECT %(session)s, s.seq, %(parent)s, coalesce(%(root)s, s.seq), %(depth)s, %(message_start)s,
             %(message_count)s, %(prefix_key)s, %(request_key)s, %(raw_digest)s, %(head_digest)s, %(head_identity)s,
             %(context_digest)s, %(attach_kind)s, %(cause)s, %(retry_of)s, %(root_class)s, %(root_evidence)s,
             %(agent)s, %(response_id)s, %(finish_reason)s, %(raw_finish_reason)s, %(ill_formed)s, %(prompt_tokens)s,
-            %(total_tokens)s, %(weight_version_dispatch)s, %(weight_version)s, %(record)s, clock_timestamp()
+            %(total_tokens)s, %(weight_version_dispatch)s, %(weight_version)s, %(model_name)s, %(adapter_name)s,
+            %(record)s, clock_timestamp()
         FROM s
     ), m AS (
         INSERT INTO sessions_app_message (session_id, node_seq, position, role, generated, body, sidecar)
@@ -158,6 +160,8 @@ def _parameters(new: NewNode) -> dict[str, Any]:
         "prompt_tokens": new.prompt_tokens,
         "total_tokens": new.prompt_tokens + completion_tokens,
         "weight_version_dispatch": new.weight_version_dispatch,
+        "model_name": new.model_name,
+        "adapter_name": new.adapter_name,
         "roles": [message.role for message in new.messages],
         "generated": [message.generated for message in new.messages],
         "bodies": [message.body for message in new.messages],

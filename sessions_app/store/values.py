@@ -77,6 +77,8 @@ class NodeRow:
     prompt_tokens: int
     total_tokens: int
     response_id: str | None
+    model_name: str | None
+    adapter_name: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,8 @@ class NewNode:
     prompt_delta: Ids
     prompt_tokens: int
     weight_version_dispatch: str | None
+    model_name: str | None
+    adapter_name: str | None
     reply: Reply
     events: tuple[NewEvent, ...]
     counters: Counters

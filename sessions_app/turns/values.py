@@ -1,0 +1,77 @@
+"""What a protocol hands to a turn, and what it gets back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from sessions_app.backends.base import Generation
+from sessions_app.history.causes import AttachKind, Cause
+from sessions_app.store.commit import LateReason
+
+
+class Texts(Protocol):
+    """JSON text of the request's messages."""
+
+    def text(self, index: int) -> str:
+        """The message at an index, exactly as the client sent it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What is known of a request before its body is understood."""
+
+    protocol: str
+    """chat, messages or responses."""
+    path: str
+    """Path below the session, e.g. /v1/chat/completions."""
+    body: bytes
+    request_hash: bytes
+    """SHA-256 of the body."""
+    headers: Mapping[str, str]
+    """Lower-case names; credentials of this server removed."""
+    query: str
+    arrived_at: datetime
+    started: float
+    """perf_counter at arrival."""
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A request in canonical form: OpenAI-shaped messages, whatever the protocol was."""
+
+    arrival: Arrival
+    body: Mapping[str, Any]
+    """The client's JSON object in OpenAI chat form, without `stream` and `stream_options`."""
+    messages: list[dict[str, Any]]
+    texts: Texts
+    tools: list[Any] | None
+    """None where the request named none (an empty list counts as none)."""
+    template_kwargs: Mapping[str, Any] | None
+    stream: bool
+    sidecars: Mapping[int, str] = field(default_factory=dict)
+    """What the protocol said of a message beyond its canonical form, by index, as JSON text."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """A generated reply and where it was stored."""
+
+    session_id: UUID
+    generation: Generation
+    message: Mapping[str, Any]
+    """The assistant message, as the engine parsed it or as the renderer did."""
+    reply: Mapping[str, Any]
+    """The whole reply in OpenAI chat form; with a chat engine its own, replay payloads removed."""
+    ill_formed: bool
+    node_seq: int | None
+    """None: generated, but attached nowhere."""
+    parent_seq: int | None
+    kind: AttachKind
+    cause: Cause | None
+    reused_tokens: int
+    late: LateReason | None = None
+    replayed: bool = False
