@@ -1,0 +1,229 @@
+"""Where a request attaches: loads what the session's policy needs to know and lets the policy decide.
+
+Reads only. A plain append costs one statement, whatever the length of the history; the walk message by message is
+left to matchers and messages that have no key.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sessions_app.errors import SessionNotFound
+from sessions_app.history.causes import AttachKind
+from sessions_app.history.chain import prefix_keys
+from sessions_app.history.matchers.base import Message, MessageMatcher
+from sessions_app.history.policies import (
+    Checkpoint,
+    Position,
+    position_linear,
+    position_rollback,
+    position_tree,
+)
+from sessions_app.history.walk import PathNode, match_length, walk
+from sessions_app.store import attach
+from sessions_app.store.attach import Lookup
+from sessions_app.store.pool import Executor
+from sessions_app.store.values import AttachRow, NodeRow, PathMessage, SessionSettings, SessionState
+
+_NEWEST = 16
+"""Candidate prefixes tried first; the deepest match is nearly always among the last few."""
+_NEVER_A_REPLY = frozenset({"user", "system", "developer", "tool"})
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A request's messages under the session's matcher."""
+
+    messages: Sequence[Message]
+    matcher: MessageMatcher
+    keys: Sequence[bytes | None]
+    """Chained key of each prefix; None from the first message without a key."""
+
+    @classmethod
+    def of(cls, messages: Sequence[Message], matcher: MessageMatcher) -> "History":
+        """The history with its keys."""
+        return cls(messages, matcher, prefix_keys(matcher, messages))
+
+    @property
+    def keyed(self) -> bool:
+        """Every prefix has a key."""
+        return not self.keys or self.keys[-1] is not None
+
+    @property
+    def request_key(self) -> bytes | None:
+        """The key of the whole request."""
+        return self.keys[-1] if self.keys else None
+
+    def repeats(self, node: NodeRow) -> bool:
+        """Whether the request begins with a node's whole path. Only for keyed histories and nodes."""
+        count = node.message_count
+        return count <= len(self.keys) and self.keys[count - 1] == node.prefix_key
+
+    def candidates(self) -> list[bytes]:
+        """Keys of the prefixes that may end with a reply, shortest first."""
+        pairs = zip(self.keys, self.messages, strict=True)
+        return [key for key, message in pairs if key is not None and message.get("role") not in _NEVER_A_REPLY]
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A decided attach point, with what it was decided on."""
+
+    state: SessionState
+    parent: AttachRow | None
+    kind: AttachKind
+    active: NodeRow | None
+    """The active path's last node, where the policy looked at it."""
+    discarded: int = 0
+
+    @property
+    def first_new(self) -> int:
+        """Index of the first message that the parent's path does not hold."""
+        return self.parent.node.message_count if self.parent else 0
+
+    @property
+    def plain(self) -> bool:
+        """An append, or the first turn of an empty session: nothing to explain."""
+        return self.kind in (AttachKind.APPEND, AttachKind.ROOT)
+
+
+async def position(
+    db: Executor, settings: SessionSettings, history: History, identity: bytes | None, *, max_rollback: int
+) -> Attachment:
+    """The attach point of a request. `identity`: what the engine would see at its head.
+
+    Raises SessionNotFound, RollbackTooDeep, NonlinearHistory, and what a matcher raises.
+    """
+    if settings.history_policy == "rollback":
+        return await _rollback(db, settings, history, max_rollback)
+    if settings.history_policy == "linear":
+        return await _linear(db, settings, history, identity)
+    return await _tree(db, settings, history, identity)
+
+
+async def _tree(
+    db: Executor, settings: SessionSettings, history: History, identity: bytes | None
+) -> Attachment:
+    lookup = await deepest(db, settings.id, history, identity)
+    if lookup.state.keyless or not history.keyed:
+        found = await _walked(db, settings.id, history, identity)
+    else:
+        found = lookup.found
+    decided = position_tree(
+        _checkpoint(found.node) if found else None,
+        has_children=found is not None and found.has_children,
+        forest_size=lookup.state.next_seq,
+    )
+    return Attachment(lookup.state, found, decided.kind, active=None)
+
+
+async def deepest(db: Executor, session_id: UUID, history: History, identity: bytes | None) -> Lookup:
+    """The session's state and the deepest node whose whole path the request repeats."""
+    keys = history.candidates()
+    newest = keys[-_NEWEST:]
+    lookup = _known(await attach.load_deepest(db, session_id, newest, identity), session_id)
+    if lookup.found is None and len(keys) > len(newest):
+        lookup = _known(await attach.load_deepest(db, session_id, keys, identity), session_id)
+    return lookup
+
+
+async def _walked(
+    db: Executor, session_id: UUID, history: History, identity: bytes | None
+) -> AttachRow | None:
+    nodes = [
+        node
+        for node in await attach.load_nodes(db, session_id)
+        if identity is None or node.head_identity == identity
+    ]
+    messages = await attach.load_messages(db, session_id, [node.seq for node in nodes])
+    deltas = _by_node(messages)
+    forest = [PathNode(node.seq, node.parent_seq, deltas[node.seq]) for node in nodes]
+    found = walk(forest, history.messages, history.matcher)
+    return await attach.load_attach(db, session_id, found.seq) if found.seq is not None else None
+
+
+def _by_node(messages: Sequence[PathMessage]) -> dict[int, list[dict[str, Any]]]:
+    deltas: dict[int, list[dict[str, Any]]] = {}
+    for message in messages:
+        deltas.setdefault(message.node_seq, []).append(json.loads(message.body))
+    return deltas
+
+
+async def _rollback(
+    db: Executor, settings: SessionSettings, history: History, max_rollback: int
+) -> Attachment:
+    lookup = _known(await attach.load_active(db, settings.id), settings.id)
+    state, active = lookup.state, lookup.found
+    if active is None:
+        return Attachment(state, None, AttachKind.ROOT, active=None)
+    keyed = history.keyed and not state.keyless
+    if keyed and history.repeats(active.node):
+        return Attachment(state, active, AttachKind.APPEND, active.node)
+    path = await attach.load_path(db, settings.id, active.node.seq)
+    matched = (
+        max((node.message_count for node in path if history.repeats(node)), default=0)
+        if keyed
+        else await _matched_messages(db, settings.id, active.node.seq, history)
+    )
+    decided = position_rollback(
+        [_checkpoint(node) for node in path],
+        matched=matched,
+        requested=len(history.messages),
+        max_discard=max_rollback,
+    )
+    return await _attached(db, settings.id, state, decided, active)
+
+
+async def _matched_messages(db: Executor, session_id: UUID, seq: int, history: History) -> int:
+    stored = [json.loads(message.body) for message in await attach.load_path_messages(db, session_id, seq)]
+    return match_length(stored, history.messages, history.matcher)
+
+
+async def _linear(
+    db: Executor, settings: SessionSettings, history: History, identity: bytes | None
+) -> Attachment:
+    lookup = _known(await attach.load_active(db, settings.id), settings.id)
+    state, active = lookup.state, lookup.found
+    if state.passthrough:
+        found = (await deepest(db, settings.id, history, None)).found
+        return Attachment(state, found, AttachKind.APPEND if found else AttachKind.FORK, active=None)
+    decided = position_linear(
+        _checkpoint(active.node) if active else None,
+        extends=active is not None
+        and active.node.head_identity == identity
+        and await _extends(db, settings.id, history, state, active.node),
+        on_nonlinear=settings.on_nonlinear,
+        session_id=settings.id.hex,
+    )
+    return await _attached(db, settings.id, state, decided, active)
+
+
+async def _extends(
+    db: Executor, session_id: UUID, history: History, state: SessionState, active: NodeRow
+) -> bool:
+    if history.keyed and not state.keyless:
+        return history.repeats(active)
+    return await _matched_messages(db, session_id, active.seq, history) >= active.message_count
+
+
+async def _attached(
+    db: Executor, session_id: UUID, state: SessionState, decided: Position, active: AttachRow | None
+) -> Attachment:
+    parent: AttachRow | None = None
+    if active is not None and decided.attach == active.node.seq:
+        parent = active
+    elif decided.attach is not None:
+        parent = await attach.load_attach(db, session_id, decided.attach)
+    return Attachment(state, parent, decided.kind, active.node if active else None, decided.discarded)
+
+
+def _known(lookup: Lookup | None, session_id: UUID) -> Lookup:
+    if lookup is None:
+        raise SessionNotFound(session_id.hex)
+    return lookup
+
+
+def _checkpoint(node: NodeRow) -> Checkpoint:
+    return Checkpoint(node.seq, node.depth, node.message_count)
