@@ -8,6 +8,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 
 from tito_project.commandline import options_into_environment
+from tito_project.embedded.errors import ServiceError
+from tito_project.embedded.running import require_services
 
 
 def main() -> None:
@@ -15,8 +17,9 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tito_project.settings")
     options_into_environment(sys.argv[1:], os.environ)
     try:
+        require_services(sys.argv[1:])
         execute_from_command_line(sys.argv)
-    except ImproperlyConfigured as error:
+    except (ImproperlyConfigured, ServiceError) as error:
         sys.exit(f"tito: {error}")
 
 

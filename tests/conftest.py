@@ -1,4 +1,4 @@
-"""Starts the services and Django before any other conftest is read. Fixtures of an area live in its own conftest."""
+"""Starts the services and Django before any other conftest is read. Fixtures live in the areas' own ones."""
 
 import os
 

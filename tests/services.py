@@ -1,8 +1,8 @@
 """Real Postgres and Valkey for a whole test run, in a home of its own that is gone afterwards.
 
-Started by tests/conftest.py before Django reads its settings. With DATABASE_URL or REDIS_URL set, that service is used
-instead. Invariant: no TITO_ variable of the caller reaches the tests, and a run that was killed leaves nothing behind
-for longer than until the next one.
+Started by tests/conftest.py before Django reads its settings. With DATABASE_URL or REDIS_URL set, that one is
+used instead. Invariant: no TITO_ variable of the caller reaches the tests, and a run that was killed leaves
+nothing behind for longer than until the next one.
 """
 
 import atexit

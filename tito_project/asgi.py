@@ -1,16 +1,20 @@
 """ASGI entry: Django, and the start and end of the server's life."""
 
 import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
-from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from django.core.asgi import get_asgi_application
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tito_project.settings")
 
 _django = get_asgi_application()
 
 
-async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """Requests go to Django; the lifespan protocol is answered here."""
     if scope["type"] == "lifespan":
         await _live(receive, send)
@@ -18,7 +22,7 @@ async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISend
         await _django(scope, receive, send)
 
 
-async def _live(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+async def _live(receive: Receive, send: Send) -> None:
     await receive()
     await send({"type": "lifespan.startup.complete"})
     await receive()

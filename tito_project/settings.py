@@ -136,6 +136,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "unacked_restore_interval": 2,
 }
 CELERY_TIMEZONE = "UTC"
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {}
 
 # Logging: no conversation text above DEBUG, whatever DEBUG says about Django
@@ -149,6 +151,8 @@ LOGGING = {
     "loggers": {
         "sessions_app": {"level": "INFO"},
         "trainer_export": {"level": "INFO"},
+        "uvicorn": {"level": "INFO"},
+        "celery": {"level": "INFO"},
         "tito_project": {"level": "INFO"},
         "django": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
     },

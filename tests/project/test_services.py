@@ -10,7 +10,8 @@ from django.db import connection
 def test_the_database_is_postgres_and_the_role_is_no_superuser() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT current_setting('server_version_num')::int, rolsuper FROM pg_roles WHERE rolname = current_user"
+            "SELECT current_setting('server_version_num')::int, rolsuper FROM pg_roles "
+            "WHERE rolname = current_user"
         )
         version, superuser = cursor.fetchone()
     assert version >= 160000

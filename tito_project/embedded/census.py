@@ -1,7 +1,7 @@
 """Questions to the system's table of running programs.
 
-Invariant: a pid alone proves nothing. A zombie counts as gone, and a reused pid is told apart by its start time, or
-by its name and command line.
+Invariant: a pid alone proves nothing. A zombie counts as gone, and a reused pid is told apart by its start
+time, or by its name and command line.
 """
 
 import os

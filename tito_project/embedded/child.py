@@ -52,7 +52,7 @@ class Child:
             if ended := self.exit_status():
                 raise with_log_tail(f"{self.name} did not start ({ended})", self.log, self.log_offset)
             if time.monotonic() > deadline:
-                raise with_log_tail(f"{self.name} was not ready within {limit:g} s", self.log, self.log_offset)
+                raise with_log_tail(f"{self.name} is not ready after {limit:g} s", self.log, self.log_offset)
             pause(_POLL_S)
 
     def stop(self, hurry: Callable[[], bool] = _never) -> None:

