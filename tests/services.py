@@ -34,7 +34,7 @@ def start() -> None:
     (home / _OWNER).write_text(str(os.getpid()), encoding="ascii")
     os.environ["TITO_HOME"] = str(home)
     places = places_of(home)
-    atexit.register(_stop, home)
+    atexit.register(_stop, places)
     prepare_home(places)
     if not os.environ.get("DATABASE_URL"):
         _start_postgres(places)
@@ -50,10 +50,16 @@ def _start_postgres(places: Places) -> None:
         connection.execute(f"ALTER ROLE {ROLE} CREATEDB")
 
 
-def _stop(home: Path) -> None:
+def _stop(places: Places) -> None:
     while _running:
         _running.pop().stop()
-    shutil.rmtree(home, ignore_errors=True)
+    _remove(places)
+
+
+def _remove(places: Places) -> None:
+    """The home, and what of it had to lie elsewhere."""
+    for folder in (places.data.resolve(), places.sockets, places.home):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _clear_environment() -> None:
@@ -71,4 +77,4 @@ def _sweep() -> None:
         places = places_of(home)
         EmbeddedValkey(places).stop_orphan()
         EmbeddedPostgres(places).stop_orphan()
-        shutil.rmtree(home, ignore_errors=True)
+        _remove(places)

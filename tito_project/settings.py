@@ -152,6 +152,7 @@ LOGGING = {
         "sessions_app": {"level": "INFO"},
         "trainer_export": {"level": "INFO"},
         "uvicorn": {"level": "INFO"},
+        "uvicorn.access": {"level": "WARNING", "propagate": False},
         "celery": {"level": "INFO"},
         "tito_project": {"level": "INFO"},
         "django": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
