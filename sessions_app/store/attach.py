@@ -12,7 +12,7 @@ import numpy as np
 
 from sessions_app.packing import EMPTY_IDS, Ids, unpack_ids
 from sessions_app.store.pool import Executor, Row
-from sessions_app.store.values import AttachRow, NodeRow, PathMessage, SessionState
+from sessions_app.store.values import AttachRow, Head, NodeRow, PathMessage, SessionState
 
 _STATE = """
     s.status, s.version, s.next_seq, s.active_seq, s.passthrough, s.keyless, p.weight_version, p.paused
@@ -145,26 +145,26 @@ async def load_nodes(db: Executor, session_id: UUID) -> list[NodeRow]:
     return [node_from(row) for row in rows]
 
 
-async def load_children(db: Executor, session_id: UUID, parent_seq: int | None) -> list[NodeRow]:
-    """Children of a node in commit order; of None: the roots."""
+async def load_newest_children(
+    db: Executor, session_id: UUID, parent_seq: int | None, limit: int
+) -> list[NodeRow]:
+    """The latest children of a node, newest first; of None: the roots."""
     rows = await db.fetch_all(
         f"SELECT {node_columns('n')} FROM sessions_app_node n "
-        "WHERE n.session_id = %s AND n.parent_seq IS NOT DISTINCT FROM %s ORDER BY n.seq",
-        (session_id, parent_seq),
+        "WHERE n.session_id = %s AND n.parent_seq IS NOT DISTINCT FROM %s ORDER BY n.seq DESC LIMIT %s",
+        (session_id, parent_seq, limit),
     )
     return [node_from(row) for row in rows]
 
 
-async def load_retried(
-    db: Executor, session_id: UUID, request_key: bytes, parent_seq: int | None, identity: bytes
-) -> int | None:
-    """The latest child of this parent that answers the same request: same messages, tools and head."""
+async def load_retried(db: Executor, session_id: UUID, request_key: bytes, identity: bytes) -> NodeRow | None:
+    """The latest node that answers the same request: same messages, tools and head."""
     row = await db.fetch_one(
-        "SELECT seq FROM sessions_app_node WHERE session_id = %s AND request_key = %s "
-        "AND parent_seq IS NOT DISTINCT FROM %s AND head_identity = %s ORDER BY seq DESC LIMIT 1",
-        (session_id, request_key, parent_seq, identity),
+        f"SELECT {node_columns('n')} FROM sessions_app_node n WHERE n.session_id = %s AND n.request_key = %s "
+        "AND n.head_identity = %s ORDER BY n.seq DESC LIMIT 1",
+        (session_id, request_key, identity),
     )
-    return row[0] if row else None
+    return node_from(row) if row else None
 
 
 async def load_messages(db: Executor, session_id: UUID, seqs: Sequence[int]) -> list[PathMessage]:
@@ -215,3 +215,31 @@ def _drop_last(pieces: list[Ids], count: int) -> None:
         pieces[-1] = pieces[-1][:kept]
         if not kept:
             pieces.pop()
+
+
+async def load_newest_leaf(db: Executor, session_id: UUID, seq: int) -> int:
+    """The leaf reached from a node by always taking the latest child."""
+    row = await db.fetch_one(
+        """
+        WITH RECURSIVE down AS (
+            SELECT %(seq)s::int AS seq
+            UNION ALL
+            SELECT child.seq FROM down, LATERAL (
+                SELECT n.seq FROM sessions_app_node n
+                WHERE n.session_id = %(session)s AND n.parent_seq = down.seq ORDER BY n.seq DESC LIMIT 1
+            ) child
+        ) SELECT max(seq) FROM down
+        """,
+        {"session": session_id, "seq": seq},
+    )
+    return row[0] if row else seq
+
+
+async def load_head(db: Executor, session_id: UUID, digest: bytes) -> Head | None:
+    """A stored request head."""
+    row = await db.fetch_one(
+        "SELECT digest, identity, tools, template_kwargs, template_fingerprint, tokenizer_fingerprint "
+        "FROM sessions_app_requesthead WHERE session_id = %s AND digest = %s",
+        (session_id, digest),
+    )
+    return Head(*row) if row else None

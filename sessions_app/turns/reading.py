@@ -1,0 +1,93 @@
+"""Stored turns back as requests and replies: the inverse of `recording`, for GET and for replayed replies."""
+
+import base64
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from sessions_app.packing import Ids
+from sessions_app.store.attach import join_deltas
+from sessions_app.store.values import PathMessage, TurnRow
+from sessions_app.turns import recording
+
+_MARKER = "$tito"
+
+
+def prompts_of(turns: Sequence[TurnRow]) -> list[Ids]:
+    """The ids fed in each turn of a path that begins at its root."""
+    served = join_deltas([])
+    prompts = []
+    for turn in turns:
+        kept = served[: len(served) - turn.boundary_trim] if turn.boundary_trim else served
+        prompt = np.concatenate([kept, turn.prompt_delta])
+        served = np.concatenate([prompt, turn.completion])
+        prompts.append(prompt)
+    return prompts
+
+
+def tokens_of(turns: Sequence[TurnRow]) -> Ids:
+    """Every id of a path."""
+    return join_deltas([(turn.boundary_trim, turn.prompt_delta, turn.completion) for turn in turns])
+
+
+def raw_requests(turns: Sequence[TurnRow], messages: Sequence[PathMessage]) -> list[list[Any]]:
+    """The messages of each turn's request as the client spelled them."""
+    by_node: dict[int, list[PathMessage]] = {}
+    for message in messages:
+        by_node.setdefault(message.node_seq, []).append(message)
+    requests: list[list[Any]] = []
+    leading: list[Any] = []
+    for turn in turns:
+        if turn.raw_leading is not None:
+            leading = json.loads(turn.raw_leading)
+        elif turn.raw_reply is not None:
+            leading = [*leading[:-1], json.loads(turn.raw_reply)]
+        own = by_node.get(turn.node.seq, [])
+        request = [*leading, *(json.loads(message.body) for message in own if not message.generated)]
+        requests.append(request)
+        leading = [*request, *(json.loads(message.body) for message in own if message.generated)]
+    return requests
+
+
+def request_of(turn: TurnRow, prompt: Ids, messages: list[Any]) -> dict[str, Any]:
+    """The outgoing body of a turn."""
+    values = {
+        recording.MESSAGES: messages,
+        recording.TOOLS: json.loads(turn.tools) if turn.tools is not None else None,
+        recording.PROMPT: prompt,
+    }
+    return _filled(json.loads(turn.request_params or "{}"), values)
+
+
+def reply_of(turn: TurnRow, prompt: Ids, side: dict[str, bytes] | None = None) -> dict[str, Any]:
+    """The engine's reply of a turn; `side`: replay payloads to put back."""
+    values = {
+        recording.PROMPT: prompt,
+        recording.COMPLETION: turn.completion,
+        recording.LOGPROBS: _entries(turn),
+    }
+    reply = _filled(json.loads(turn.response), values)
+    for kind, payload in (side or {}).items():
+        reply["choices"][0]["meta_info"][kind] = base64.b64encode(payload).decode()
+    return reply
+
+
+def _entries(turn: TurnRow) -> list[list[Any]]:
+    pairs = zip(turn.logprobs.tolist(), turn.completion.tolist(), strict=True)
+    if turn.logprob_texts is None:
+        return [[logprob, token, None] for logprob, token in pairs]
+    rest: Iterable[list[Any]] = json.loads(turn.logprob_texts)
+    return [[logprob, token, *texts] for (logprob, token), texts in zip(pairs, rest, strict=True)]
+
+
+def _filled(value: Any, values: dict[str, Any]) -> Any:
+    """A value with every marker replaced by what it stands for."""
+    if isinstance(value, dict):
+        if len(value) == 1 and value.get(_MARKER) in values:
+            return values[value[_MARKER]]
+        return {key: _filled(item, values) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, values) for item in value]
+    return value

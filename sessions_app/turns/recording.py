@@ -1,0 +1,139 @@
+"""What a record keeps of a request and of a reply: everything, but nothing twice.
+
+Arrays and texts that are stored elsewhere leave a marker `{"$tito": NAME}` in their place, so that key order and
+values come back as they were. `reading` is the way back.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from sessions_app.backends.base import Generation
+from sessions_app.json_text import dumps, text_of
+from sessions_app.packing import Ids
+from sessions_app.store.values import AttachRow, Reply, SideData
+from sessions_app.turns.values import ChatRequest
+
+MESSAGES, TOOLS, PROMPT, COMPLETION, LOGPROBS = "messages", "tools", "prompt", "completion", "logprobs"
+
+
+def marker(name: str) -> dict[str, str]:
+    """What stands where something stored elsewhere was."""
+    return {"$tito": name}
+
+
+def request_params(body: Mapping[str, Any], prompt: Ids) -> str:
+    """The outgoing body as JSON text, without conversation, tools and ids."""
+    return text_of({name: _param(name, value, prompt) for name, value in body.items()})
+
+
+def _param(name: str, value: Any, prompt: Ids) -> Any:
+    if value is prompt:
+        return marker(PROMPT)
+    if name == "messages":
+        return marker(MESSAGES)
+    if name == "tools" and value:
+        return marker(TOOLS)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class RawDelta:
+    """The client's own spelling of a request's messages, as a delta against the attach point's record."""
+
+    digest: bytes
+    """Of all the request's messages as spelled."""
+    base: int
+    """Leading messages spelled as in the attach point's record (its reply not counted); 0 = there is no base."""
+    reply: str | None
+    """The client's spelling of the attach point's reply, where it differs from the stored one."""
+    leading: str | None
+    """JSON list of the matched messages, where there is no base."""
+    tail: str
+    """JSON list of the new messages."""
+
+
+def raw_delta(request: ChatRequest, parent: AttachRow | None) -> RawDelta:
+    """How the client spelled the history it replayed."""
+    messages = request.messages
+    tail = _json_list(request, parent.node.message_count if parent else 0)
+    digest = spelling_digest(messages)
+    if parent is None:
+        return RawDelta(digest, 0, None, None, tail)
+    reply_at = parent.node.message_count - 1
+    if spelling_digest(messages[:reply_at]) != parent.node.raw_digest:
+        return RawDelta(digest, 0, None, text_of(messages[: reply_at + 1]), tail)
+    reply = text_of(messages[reply_at])
+    return RawDelta(digest, reply_at, None if reply == parent.reply_body else reply, None, tail)
+
+
+def spelling_digest(messages: list[dict[str, Any]]) -> bytes:
+    """16 bytes over messages with their key order, so that respelled histories are told apart."""
+    return blake2b(dumps(messages), digest_size=16).digest()
+
+
+def _json_list(request: ChatRequest, start: int) -> str:
+    return "[" + ",".join(request.texts.text(index) for index in range(start, len(request.messages))) + "]"
+
+
+def stored_reply(
+    generation: Generation, reply: Mapping[str, Any], *, ill_formed: bool, engine_ms: float, layers: int | None
+) -> Reply:
+    """A reply in the form it is stored. `layers`: of routed-experts rows, None = unknown."""
+    return Reply(
+        completion=generation.ids,
+        logprobs=generation.logprobs,
+        logprob_texts=_logprob_texts(reply),
+        response=text_of(_without_arrays(reply)),
+        response_id=_storable(generation.response_id),
+        finish_reason=generation.finish_reason,
+        raw_finish_reason=generation.raw_finish_reason,
+        weight_version=generation.weight_version,
+        cached_tokens=generation.cached_tokens,
+        worker=generation.worker,
+        engine_ms=engine_ms,
+        ill_formed=ill_formed,
+        side=tuple(SideData(kind, data, None, layers) for kind, data in generation.side.items()),
+    )
+
+
+
+
+def _storable(text: str | None) -> str | None:
+    """Text without NUL, which a Postgres text cannot hold."""
+    return text.replace("\x00", "\\u0000") if text else text
+
+
+def _without_arrays(reply: Mapping[str, Any]) -> dict[str, Any]:
+    kept = dict(reply)
+    if isinstance(kept.get("prompt_token_ids"), list):
+        kept["prompt_token_ids"] = marker(PROMPT)
+    choices = kept.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        kept["choices"] = [_choice_without_arrays(choices[0]), *choices[1:]]
+    return kept
+
+
+def _choice_without_arrays(choice: dict[str, Any]) -> dict[str, Any]:
+    kept = dict(choice)
+    for name, stands_for in (("token_ids", COMPLETION), ("prompt_token_ids", PROMPT)):
+        if isinstance(kept.get(name), list):
+            kept[name] = marker(stands_for)
+    meta = kept.get("meta_info")
+    if isinstance(meta, dict) and "output_token_logprobs" in meta:
+        kept["meta_info"] = {**meta, "output_token_logprobs": marker(LOGPROBS)}
+    return kept
+
+
+def _logprob_texts(reply: Mapping[str, Any]) -> str | None:
+    """What the engine's logprob entries hold beyond logprob and id; None where that is a null each."""
+    choices = reply.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        return None
+    meta = choices[0].get("meta_info")
+    entries = meta.get("output_token_logprobs") if isinstance(meta, dict) else None
+    if not isinstance(entries, list):
+        return None
+    rest = [entry[2:] for entry in entries]
+    return text_of(rest) if any(one != [None] for one in rest) else None
