@@ -1,8 +1,8 @@
 """What a renderer is: the only owner of the way from messages to ids and back.
 
-Not here: which ids were served before (that is the turn's business) and where a request attaches (history).
-Invariant: nothing a renderer returns for new messages depends on a re-render or a re-tokenisation of the matched
-history; `extend` costs what the new messages cost.
+Not here: which ids were served before (that is the turn's business) and where a request attaches
+(history). Invariant: nothing a renderer returns for new messages depends on a re-render or a
+re-tokenisation of the matched history; `extend` costs what the new messages cost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from sessions_app.rendering.comparator import Mismatch
 
 Message = Mapping[str, Any]
 """One chat message as parsed from JSON; never changed in place."""
@@ -31,7 +33,8 @@ class Extension:
     glue: Ids
     """What is left to add of the template's close of the last turn, after what was served already of it."""
     delta: Ids
-    """The new messages and the generation prompt. Tokenised with the glue as one block where the renderer can."""
+    """The new messages and the generation prompt. Tokenised with the glue as one block where the renderer
+    can."""
 
     @property
     def ids(self) -> Ids:
@@ -62,7 +65,8 @@ class RendererRefused(Exception):
 
 
 class Renderer(Protocol):
-    """One tokenizer, one template, one set of template kwargs. Immutable and safe to share between threads."""
+    """One tokenizer, one template, one set of template kwargs. Immutable and safe to share between
+    threads."""
 
     name: str
     """As in TITO_RENDERER, e.g. `template:qwen3`."""
@@ -105,9 +109,9 @@ class Renderer(Protocol):
     ) -> Extension:
         """What to add to `served`, which ends with the generated turn whose message is `last_message`.
 
-        `new_messages` may be empty: only the generation prompt is added. `cut`: the turn ended by length and is
-        continued after the template's own close. Raises RendererRefused, errors.TemplateError, errors.InvalidTools,
-        errors.InvalidMessages.
+        `new_messages` may be empty: only the generation prompt is added. `cut`: the turn ended by length
+        and is continued after the template's own close. Raises RendererRefused, errors.TemplateError,
+        errors.InvalidTools, errors.InvalidMessages.
         """
         ...
 
@@ -122,4 +126,9 @@ class Renderer(Protocol):
 
     def decode(self, ids: Ids) -> str:
         """Text of ids, special tokens kept."""
+        ...
+
+    def compare(self, expected: Ids, actual: Ids) -> list[Mismatch]:
+        """Differences between a fresh render without generation prompt and the served ids of the same
+        messages."""
         ...

@@ -1,0 +1,123 @@
+"""What every renderer over a chat template shares: identity, kwargs, full renders, parsing, decoding.
+
+Not here: how served ids are continued; that is what the subclasses differ in. Invariant: a renderer is
+immutable; a request's kwargs make another renderer, which is kept and shared.
+"""
+
+import hashlib
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from sessions_app.errors import InvalidTemplateKwargs
+from sessions_app.rendering.chat_template import ChatTemplate
+from sessions_app.rendering.comparator import ComparisonRules, Mismatch, compare
+from sessions_app.rendering.parsers.reply import ReplyParser
+from sessions_app.rendering.parsers.think import opens_reasoning
+from sessions_app.rendering.prompt_text import PromptText
+from sessions_app.rendering.protocol import Ids, Message, ParsedReply, Tool
+from sessions_app.rendering.tokenizer import ChatTokenizer
+
+_RESERVED = frozenset({"messages", "tools", "add_generation_prompt", "raise_exception", "strftime_now"})
+_MOST_CLONES = 64
+"""Sets of request kwargs whose renderer is kept."""
+
+
+class TemplateRendererBase:
+    """One tokenizer, one chat template, one set of kwargs."""
+
+    name: str
+    launch_kwargs_name: str
+    max_trim_tokens: int
+    stop_token_ids: frozenset[int]
+    append_roles: frozenset[str]
+    comparison: ComparisonRules
+    constants: Mapping[str, Any]
+
+    def __init__(
+        self, tokenizer: ChatTokenizer, template: ChatTemplate, parser: ReplyParser, kwargs: Mapping[str, Any]
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.template = template
+        self.parser = parser
+        self.template_kwargs: Mapping[str, Any] = self._merged(kwargs, {})
+        self.vocab_size = tokenizer.vocab_size
+        self.tokenizer_fingerprint = tokenizer.fingerprint
+        self.template_fingerprint = template.fingerprint
+        self.fingerprint = self._fingerprint()
+        self._clones: dict[str, Self] = {}
+        self._clones_lock = threading.Lock()
+        self._text = self._prompt_text({**tokenizer.template_variables, **self.template_kwargs})
+        self._reasoning_opened = opens_reasoning(self._text.generation_prompt())
+
+    def _prompt_text(self, variables: Mapping[str, Any]) -> PromptText:
+        """The template as this kind of renderer runs it."""
+        raise NotImplementedError
+
+    def _fingerprint(self) -> str:
+        parts = [self.tokenizer_fingerprint, self.template_fingerprint, self.name, self.template_kwargs]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
+
+    def with_kwargs(self, overrides: Mapping[str, Any] | None) -> Self:
+        """See Renderer."""
+        if overrides is None:
+            return self
+        if not isinstance(overrides, Mapping):
+            raise InvalidTemplateKwargs("chat_template_kwargs must be an object")
+        merged = self._merged(self.template_kwargs, overrides)
+        return self if merged == self.template_kwargs else self._clone(merged)
+
+    def _merged(self, launch: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+        """Launch kwargs, overlaid with a request's, checked against the family's constants."""
+        effective = {**launch, **overrides}
+        if reserved := sorted(_RESERVED & effective.keys()):
+            raise InvalidTemplateKwargs(f"chat template kwarg {reserved[0]} is reserved")
+        for key, constant in self.constants.items():
+            if key in effective and effective[key] != constant:
+                raise InvalidTemplateKwargs(
+                    f"chat template kwarg {key}={effective[key]!r} conflicts with the value registered for "
+                    f"{self.launch_kwargs_name}: {constant!r}"
+                )
+        return {**effective, **self.constants}
+
+    def _clone(self, kwargs: Mapping[str, Any]) -> Self:
+        """The renderer for other kwargs. `true` and `1` are different kwargs, so the key is JSON text."""
+        key = json.dumps(kwargs, sort_keys=True, default=repr)
+        with self._clones_lock:
+            clone = self._clones.get(key)
+        if clone is not None:
+            return clone
+        clone = self._with(kwargs)
+        with self._clones_lock:
+            if len(self._clones) >= _MOST_CLONES:
+                self._clones.pop(next(iter(self._clones)))
+            return self._clones.setdefault(key, clone)
+
+    def _with(self, kwargs: Mapping[str, Any]) -> Self:
+        """A new renderer of the same kind with these effective kwargs."""
+        return type(self)(self.tokenizer, self.template, self.parser, kwargs)
+
+    def render(
+        self, messages: Sequence[Message], tools: Sequence[Tool] | None, *, add_generation_prompt: bool = True
+    ) -> Ids:
+        """See Renderer."""
+        return self.tokenizer.encode(self._text(messages, tools, add_generation_prompt=add_generation_prompt))
+
+    def head_text(self, tools: Sequence[Tool] | None) -> str:
+        """See Renderer."""
+        return self._text.head(tools)
+
+    def parse(self, completion: Ids, tools: Sequence[Tool] | None) -> ParsedReply:
+        """See Renderer."""
+        return self.parser.parse(
+            completion, tools, self.stop_token_ids, self.decode, opened=self._reasoning_opened
+        )
+
+    def decode(self, ids: Ids | Sequence[int]) -> str:
+        """See Renderer."""
+        return self.tokenizer.decode(ids)
+
+    def compare(self, expected: Ids, actual: Ids) -> list[Mismatch]:
+        """Differences between a fresh render and the served ids of the same messages."""
+        return compare(expected.tolist(), actual.tolist(), self.comparison, self.decode)

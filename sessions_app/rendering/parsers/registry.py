@@ -1,0 +1,27 @@
+"""Parsers by the names that TITO_TOOL_PARSER and TITO_REASONING_PARSER take."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from sessions_app.rendering.parsers.qwen3 import NoTools, Qwen3ToolParser
+from sessions_app.rendering.parsers.reply import ReasoningParser, ReplyParser, ToolParser
+from sessions_app.rendering.parsers.think import NoReasoning, ThinkParser
+
+_Grammar = TypeVar("_Grammar")
+
+TOOL_PARSERS: Mapping[str, Callable[[], ToolParser]] = {"qwen3": Qwen3ToolParser, "none": NoTools}
+REASONING_PARSERS: Mapping[str, Callable[[], ReasoningParser]] = {"think": ThinkParser, "none": NoReasoning}
+
+
+def reply_parser(tool_parser: str, reasoning_parser: str) -> ReplyParser:
+    """The parser of these two grammars. Raises ValueError for an unknown name."""
+    return ReplyParser(
+        _named(REASONING_PARSERS, reasoning_parser, "TITO_REASONING_PARSER")(),
+        _named(TOOL_PARSERS, tool_parser, "TITO_TOOL_PARSER")(),
+    )
+
+
+def _named(table: Mapping[str, _Grammar], name: str, setting: str) -> _Grammar:
+    if name not in table:
+        raise ValueError(f"{setting}={name!r} is not one of: {', '.join(sorted(table))}")
+    return table[name]

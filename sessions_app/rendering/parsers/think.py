@@ -1,0 +1,38 @@
+"""Reasoning between `<think>` and `</think>` at the very start of a turn.
+
+A block that is never closed, or a close without an opener, is plain text.
+"""
+
+_OPEN, _CLOSE = "<think>", "</think>"
+
+
+def opens_reasoning(generation_prompt: str) -> bool:
+    """Whether a prompt ends inside a block, so that the model starts in the middle of its reasoning."""
+    return generation_prompt.rfind(_OPEN) > generation_prompt.rfind(_CLOSE)
+
+
+class ThinkParser:
+    """TITO_REASONING_PARSER=think."""
+
+    def split(self, text: str, *, opened: bool) -> tuple[str | None, str]:
+        """See ReasoningParser: one line break inside either mark and all white space behind the block
+        belong to the grammar; a blank block is no reasoning."""
+        if text.startswith(_OPEN):
+            inside = text[len(_OPEN) :]
+        elif opened:
+            inside = text
+        else:
+            return None, text
+        reasoning, close, rest = inside.partition(_CLOSE)
+        if not close:
+            return None, text
+        reasoning = reasoning.removeprefix("\n").removesuffix("\n")
+        return (reasoning if reasoning.strip() else None), rest.lstrip()
+
+
+class NoReasoning:
+    """TITO_REASONING_PARSER=none: everything is text."""
+
+    def split(self, text: str, *, opened: bool) -> tuple[str | None, str]:
+        """See ReasoningParser."""
+        return None, text
