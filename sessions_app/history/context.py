@@ -1,8 +1,8 @@
 """The chained digest of everything an engine was shown and sampled, from the root to one node.
 
-Invariant: two nodes have equal context digests exactly when the same deltas, with the same trims and the same borders
-between fed and sampled ids, lead to them. Whoever holds a node's digest can prove later that a completion was sampled
-in the very left context that an exported row puts before it.
+Invariant: two nodes have equal context digests exactly when the same deltas, with the same trims and the same
+borders between fed and sampled ids, lead to them. Whoever holds a node's digest can prove later that a
+completion was sampled in the very left context that an exported row puts before it.
 """
 
 from hashlib import sha256

@@ -1,0 +1,128 @@
+"""Picker and post-processor as configured, and the contract around them.
+
+A name without a dot is a built-in, one with a dot is imported. What does not resolve to a synchronous
+callable is refused before any sample is made; what a hook raises or breaks becomes one SamplesFailed that
+names both hooks.
+"""
+
+import importlib
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sessions_app.errors import SamplesFailed
+from trainer_export.samples.pickers import PICKERS, Picker
+from trainer_export.samples.postprocessors import PATTERNED, POSTPROCESSORS, Postprocessor
+from trainer_export.samples.sample import Sample
+from trainer_export.samples.values import JsonObject
+
+Hook = TypeVar("Hook", Picker, Postprocessor)
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """A resolved pair, with the names error texts show."""
+
+    picker_name: str
+    picker: Picker
+    postprocessor_name: str
+    postprocessor: Postprocessor
+
+    def run(self, samples: list[Sample], session_metadata: JsonObject) -> list[Sample]:
+        """Picks and post-processes. Raises SamplesFailed for whatever a hook does wrong."""
+        try:
+            picked = _pick(self.picker, samples, session_metadata)
+            rows = _returned(self.postprocessor(picked, session_metadata))
+            for row in rows:
+                _check_row(row)
+        except Exception as error:
+            raise SamplesFailed(
+                f"session sample hook failed (picker={self.picker_name}, "
+                f"postprocessor={self.postprocessor_name}): {error}"
+            ) from error
+        return rows
+
+
+def _pick(picker: Picker, samples: list[Sample], session_metadata: JsonObject) -> list[Sample]:
+    picked = _iterated(picker(samples, session_metadata))
+    chosen = [id(sample) for sample in picked]
+    if len(set(chosen)) != len(chosen) or not {id(sample) for sample in samples}.issuperset(chosen):
+        raise ValueError(
+            "pick hook must return a subset of its input samples without duplicates (pure selection)"
+        )
+    return picked
+
+
+def _iterated(result: Any) -> list[Any]:
+    if inspect.iscoroutine(result):
+        result.close()
+        raise TypeError("hook returned a coroutine; a synchronous hook is required")
+    return list(result)
+
+
+def _returned(result: Any) -> list[Any]:
+    """What a post-processor returned; None and other empty values mean no rows."""
+    return _iterated(result) if inspect.iscoroutine(result) or result else []
+
+
+def _check_row(row: Any) -> None:
+    if not isinstance(row, Sample):
+        raise TypeError(f"postprocessor must return samples, got {type(row).__name__}")
+    if not 0 <= row.response_length <= len(row.tokens):
+        raise ValueError(f"response_length {row.response_length} does not fit {len(row.tokens)} tokens")
+    for field in ("loss_mask", "rollout_log_probs"):
+        values = getattr(row, field)
+        if values is not None and len(values) != row.response_length:
+            raise ValueError(f"{field} has {len(values)} values, response_length is {row.response_length}")
+
+
+def resolve_hooks(picker: str, postprocessor: str, *, allow_dotted: bool = True) -> Hooks:
+    """The hooks of two names. Raises ValueError that names the setting, the choices and the cause.
+
+    `allow_dotted=False` is for names that came with a request: code is named by settings and operators only.
+    """
+    return Hooks(
+        picker,
+        _resolve("TITO_SAMPLE_PICKER", picker, PICKERS, allow_dotted),
+        postprocessor,
+        _patterned(postprocessor)
+        or _resolve("TITO_SAMPLE_POSTPROCESSOR", postprocessor, POSTPROCESSORS, allow_dotted),
+    )
+
+
+def _patterned(selector: str) -> Postprocessor | None:
+    name, colon, value = selector.partition(":")
+    return PATTERNED[name](value) if colon and name in PATTERNED else None
+
+
+def _resolve(setting: str, selector: str, builtin: Mapping[str, Hook], allow_dotted: bool) -> Hook:
+    if selector in builtin:
+        return builtin[selector]
+    choices = ", ".join(sorted(builtin))
+    if allow_dotted:
+        choices += ", or a dotted import path such as package.module.hook"
+    if not allow_dotted or "." not in selector:
+        raise ValueError(f"invalid {setting} {selector!r}; use one of {choices}")
+    try:
+        return _imported(selector)
+    except Exception as error:
+        raise ValueError(
+            f"failed to resolve {setting} {selector!r}; use one of {choices}: {error}"
+        ) from error
+
+
+def _imported(selector: str) -> Any:
+    module, _, name = selector.rpartition(".")
+    hook = getattr(importlib.import_module(module), name)
+    if not callable(hook):
+        raise TypeError(f"load_function({selector!r}) did not resolve to a callable")
+    if any(_is_async(part) for part in (hook, getattr(hook, "__call__", None))):  # noqa: B004
+        raise TypeError(
+            f"load_function({selector!r}) resolved to an async function; a synchronous one is required"
+        )
+    return hook
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)

@@ -1,0 +1,35 @@
+"""A completion that several rows share trains in one: the row of its earliest committed kept leaf."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from trainer_export.samples.sample import Mask, Sample, Span
+
+
+def owners(samples: Iterable[Sample]) -> dict[int, int]:
+    """Node seq to the smallest leaf seq among the samples whose path contains it."""
+    found: dict[int, int] = {}
+    for sample in samples:
+        leaf = sample.leaf.last.seq
+        for turn in sample.leaf.turns:
+            found[turn.seq] = min(leaf, found.get(turn.seq, leaf))
+    return found
+
+
+def own_once(samples: Sequence[Sample]) -> None:
+    """Masks in each sample the completions that another sample owns."""
+    owner = owners(samples)
+    for sample in samples:
+        mask_spans(sample, [span for span in sample.spans if owner[span.seq] != sample.leaf.last.seq])
+
+
+def mask_spans(sample: Sample, spans: Sequence[Span]) -> None:
+    """Sets the loss mask of these completions to 0."""
+    if not spans:
+        return
+    mask: Mask = np.array(sample.loss_mask)
+    for span in spans:
+        start = max(span.start - sample.response_start, 0)
+        mask[start : max(span.start + span.length - sample.response_start, 0)] = 0
+    sample.loss_mask = mask
