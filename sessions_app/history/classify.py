@@ -19,12 +19,12 @@ from typing import Any
 
 from sessions_app.history.causes import Cause
 from sessions_app.history.differences import accepts, refuses_part
+from sessions_app.history.matchers.arguments import loose_form
 from sessions_app.history.matchers.base import Message, MessageMatcher
-from sessions_app.history.matchers.registry import BUILT_IN_MATCHERS
 from sessions_app.history.matchers.values import equal, present
 
 _SYSTEM_ROLES = ("system", "developer")
-_LOOSE = BUILT_IN_MATCHERS["loose_tool_call"]
+_UNREADABLE = "-"
 
 
 def classify(
@@ -55,28 +55,39 @@ def _respelling(stored: Message, replayed: Message, matcher: MessageMatcher) -> 
     """The cause if both are one message but for its spelling."""
     mended = dict(replayed)
     causes = []
-    for cause, field in _mendable(stored, replayed):
+    for cause, field, value in _mendings(stored, replayed):
         if refuses_part(matcher, stored, [field], replayed.get(field)):
             causes.append(cause)
-        mended[field] = stored.get(field)
-    if accepts(matcher, stored, mended):
-        return next(iter(causes), None)
-    if accepts(_LOOSE, stored, mended) and refuses_part(
-        matcher, stored, ["tool_calls"], replayed.get("tool_calls")
-    ):
-        return next(iter(causes), Cause.TOOL_ARGUMENTS_SPELLING)
-    return None
+        mended[field] = value
+    return next(iter(causes), None) if accepts(matcher, stored, mended) else None
 
 
-def _mendable(stored: Message, replayed: Message) -> Iterator[tuple[Cause, str]]:
-    """Fields of a pair that differ in spelling only, or in the role."""
+def _mendings(stored: Message, replayed: Message) -> Iterator[tuple[Cause, str, Any]]:
+    """Fields of a pair that differ in spelling or in the role, and the value that mends the replay."""
     reasoning = present(stored.get("reasoning_content")), present(replayed.get("reasoning_content"))
     if reasoning[0] is not None and reasoning[1] is None:
-        yield Cause.REASONING_DROPPED, "reasoning_content"
+        yield Cause.REASONING_DROPPED, "reasoning_content", reasoning[0]
     if equal(_squeezed(stored.get("content")), _squeezed(replayed.get("content"))):
-        yield Cause.CONTENT_BLANK_DIFFERENCE, "content"
+        yield Cause.CONTENT_BLANK_DIFFERENCE, "content", stored.get("content")
     if _role(stored) != _role(replayed):
-        yield Cause.ROLE_CHANGED, "role"
+        yield Cause.ROLE_CHANGED, "role", stored.get("role")
+    calls, respelled = stored.get("tool_calls"), replayed.get("tool_calls")
+    if isinstance(calls, list) and isinstance(respelled, list) and len(calls) == len(respelled):
+        yield Cause.TOOL_ARGUMENTS_SPELLING, "tool_calls", list(map(_with_stored_arguments, calls, respelled))
+
+
+def _with_stored_arguments(stored: Any, replayed: Any) -> Any:
+    """The replayed call in the stored call's spelling, if its arguments say the same."""
+    function, respelled = _function(stored), _function(replayed)
+    form = loose_form(function.get("arguments", _UNREADABLE))
+    if form is None or form != loose_form(respelled.get("arguments", _UNREADABLE)):
+        return replayed
+    return {**replayed, "function": {**respelled, "arguments": function["arguments"]}}
+
+
+def _function(call: Any) -> dict[str, Any]:
+    function = call.get("function") if isinstance(call, dict) else None
+    return function if isinstance(function, dict) else {}
 
 
 def _restructuring(
