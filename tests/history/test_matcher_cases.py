@@ -1,4 +1,4 @@
-"""Recorded verdicts of the reference matchers: each row by the predicate and, where there are keys, by the key."""
+"""Recorded verdicts of the reference matchers: each row by predicate and, where there is one, by key."""
 
 import json
 from pathlib import Path
