@@ -1,0 +1,1 @@
+"""The demo tokenizer: small, ours, trained on this repository's text; no download, no licence question."""
