@@ -79,7 +79,7 @@ class TemplateRenderer(TemplateRendererBase):
     def _leading_marks(self, delta: Ids) -> int:
         marks = 0
         for number in delta[:_MOST_OPENER_IDS].tolist():
-            if number not in self.tokenizer.separators:
+            if number not in self.tokenizer.marks:
                 break
             marks += 1
         return marks
@@ -134,19 +134,19 @@ class TemplateRenderer(TemplateRendererBase):
                 spelled.append(self.tokenizer.encode(self._closing.before(close, turn, tools, [])[0]))
             except RendererRefused:
                 continue
-        firsts = (next((i for i in ids.tolist() if i in self.tokenizer.separators), None) for ids in spelled)
+        firsts = (next((i for i in ids.tolist() if i in self.tokenizer.marks), None) for ids in spelled)
         return frozenset(first for first in firsts if first is not None)
 
     def _learned_openers(self, deltas: Mapping[str, Ids | None]) -> frozenset[int]:
         """Without a close the model stops at the opener of the next message."""
         others = [delta for role, delta in deltas.items() if role != "assistant" and delta is not None]
-        return frozenset(int(delta[0]) for delta in others if delta.size) & self.tokenizer.separators
+        return frozenset(int(delta[0]) for delta in others if delta.size) & self.tokenizer.marks
 
     def _comparison(self) -> ComparisonRules:
         """Tails differ in what engines leave out: the close behind its first mark, or the next opener."""
         trailing = set(self._openers)
         for _, _, close in self._closes():
-            trailing |= set(close.ids.tolist()) - self.tokenizer.separators
+            trailing |= set(close.ids.tolist()) - self.tokenizer.separators - self._closers
         return ComparisonRules(self.tokenizer.special_ids, frozenset(trailing), self._assistant_prefix())
 
     def _assistant_prefix(self) -> str:

@@ -44,7 +44,9 @@ class ChatTokenizer:
         """bos_token and the like, which templates may name."""
         self.end_ids = _end_ids(tokenizer, model)
         self.separators = self.special_ids | self.end_ids
-        """Ids that models and templates use as marks, not as text."""
+        """Ids that never stand for text: special tokens and those that end a generation."""
+        self.marks = self.separators | {int(number) for number in tokenizer.added_tokens_decoder}
+        """Separators and all other added tokens: no text is ever merged into or out of them."""
         texts = (self.decode([number]) for number in sorted(self.separators))
         self.separator_texts = tuple(sorted({text for text in texts if text}, key=len, reverse=True))
 
