@@ -6,9 +6,14 @@ from django.core.exceptions import ImproperlyConfigured
 
 from sessions_app.backends.base import Backend
 from sessions_app.backends.dispatch import Dispatcher
+from sessions_app.backends.flags import EngineFlags
 from sessions_app.backends.http import HttpClient
 from sessions_app.backends.routing import EnginePool
-from sessions_app.backends.sglang import ChatFlags, SglangChat
+from sessions_app.backends.sglang import SglangChat
+from sessions_app.backends.sglang_generate import SglangGenerate
+from sessions_app.backends.vllm import VllmGenerate
+from sessions_app.backends.vllm_chat import VllmChat
+from sessions_app.backends.vllm_completions import VllmCompletions
 from sessions_app.rendering.protocol import Renderer
 from tito_project.configuration import Configuration
 
@@ -18,7 +23,7 @@ DEMO_ENGINE_PORT = 8900
 
 def create_backend(configuration: Configuration, renderer: Renderer) -> Backend:
     """A backend, not yet started."""
-    return _BUILDERS[configuration.backend](configuration, renderer)
+    return _BUILDERS[configuration.backend](configuration, renderer.vocab_size)
 
 
 def engine_urls(configuration: Configuration) -> tuple[str, ...]:
@@ -34,16 +39,36 @@ def _dispatcher(configuration: Configuration) -> Dispatcher:
     return Dispatcher(HttpClient(configuration.engine_timeout), EnginePool(engine_urls(configuration)))
 
 
-def _sglang(configuration: Configuration, renderer: Renderer) -> Backend:
-    flags = ChatFlags(
-        routing_replay=configuration.routing_replay,
-        indexer_replay=configuration.indexer_replay,
-        lora_path=configuration.lora_name,
-    )
-    return SglangChat(_dispatcher(configuration), renderer.vocab_size, flags, name=configuration.backend)
+def _flags(configuration: Configuration) -> EngineFlags:
+    return EngineFlags(configuration.routing_replay, configuration.indexer_replay, configuration.lora_name)
 
 
-_BUILDERS: dict[str, Callable[[Configuration, Renderer], Backend]] = {
+def _sglang(configuration: Configuration, vocab_size: int) -> Backend:
+    dispatcher = _dispatcher(configuration)
+    return SglangChat(dispatcher, vocab_size, _flags(configuration), name=configuration.backend)
+
+
+def _sglang_generate(configuration: Configuration, vocab_size: int) -> Backend:
+    return SglangGenerate(_dispatcher(configuration), vocab_size, _flags(configuration))
+
+
+def _vllm(configuration: Configuration, vocab_size: int) -> Backend:
+    return VllmGenerate(_dispatcher(configuration), vocab_size, configuration.lora_name)
+
+
+def _vllm_completions(configuration: Configuration, vocab_size: int) -> Backend:
+    return VllmCompletions(_dispatcher(configuration), vocab_size, configuration.lora_name)
+
+
+def _vllm_chat(configuration: Configuration, vocab_size: int) -> Backend:
+    return VllmChat(_dispatcher(configuration), vocab_size, configuration.lora_name)
+
+
+_BUILDERS: dict[str, Callable[[Configuration, int], Backend]] = {
     "sglang": _sglang,
     "demo": _sglang,
+    "sglang-generate": _sglang_generate,
+    "vllm": _vllm,
+    "vllm-completions": _vllm_completions,
+    "vllm-chat": _vllm_chat,
 }

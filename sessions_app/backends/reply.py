@@ -41,9 +41,9 @@ def finish(holder: dict[str, Any], name: str) -> str | None:
     return validation.optional_text(validation.required(holder, "finish_reason", name), name)
 
 
-def response_id(parsed: Mapping[str, Any]) -> str | None:
+def response_id(parsed: Mapping[str, Any], key: str = "id") -> str | None:
     """The engine's id; "" if missing, None if null."""
-    value = parsed.get("id", "")
+    value = parsed.get(key, "")
     return value if value is None else str(value)
 
 

@@ -5,7 +5,6 @@ outgoing body is the client's with the forced fields of the contract, and the or
 are the contract's.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from sessions_app import errors
@@ -13,44 +12,23 @@ from sessions_app.backends import json_wire, validation
 from sessions_app.backends import reply as replies
 from sessions_app.backends.base import Generation, GenerationRequest
 from sessions_app.backends.dispatch import Answer, Dispatcher
+from sessions_app.backends.flags import EngineFlags
 from sessions_app.backends.headers import ROUTING_KEY
+from sessions_app.backends.http_backend import HttpBackend
 from sessions_app.rendering.protocol import Ids
 
 
-@dataclass(frozen=True, slots=True)
-class ChatFlags:
-    """What the configuration adds to every chat body."""
-
-    routing_replay: bool = False
-    indexer_replay: bool = False
-    lora_path: str | None = None
-    """Sent as `lora_path`; None lets a client's own value pass."""
-
-
-class SglangChat:
+class SglangChat(HttpBackend):
     """Backend `sglang`, and `demo`, which is the same protocol spoken by our own engine."""
 
     speaks_chat = True
 
     def __init__(
-        self, dispatcher: Dispatcher, vocab_size: int, flags: ChatFlags, *, name: str = "sglang"
+        self, dispatcher: Dispatcher, vocab_size: int, flags: EngineFlags, *, name: str = "sglang"
     ) -> None:
+        super().__init__(dispatcher, vocab_size)
         self.name = name
-        self._dispatcher = dispatcher
-        self._vocab_size = vocab_size
         self._flags = flags
-
-    async def start(self) -> None:
-        """Open connection pools."""
-        await self._dispatcher.start()
-
-    async def close(self) -> None:
-        """Close them; idempotent."""
-        await self._dispatcher.close()
-
-    async def ready(self) -> bool:
-        """At least one engine answers."""
-        return await self._dispatcher.ready()
 
     def build_body(self, request: GenerationRequest) -> dict[str, Any]:
         """The client's body with the forced fields; keys that the client sent keep their place."""

@@ -12,7 +12,8 @@ from sessions_app.backends.base import Generation
 from sessions_app.backends.demo import assistant, conversation, reply_parser, sampler
 from sessions_app.backends.demo.model import DemoModel
 from sessions_app.backends.demo.server import DemoEngine
-from sessions_app.backends.sglang import ChatFlags, SglangChat
+from sessions_app.backends.flags import EngineFlags
+from sessions_app.backends.sglang import SglangChat
 from tests.backends.requests import make_dispatcher, make_request, started
 from tests.backends.toy_tokenizer import ToyTokenizer
 
@@ -34,7 +35,7 @@ async def ask(prompt: str, engine: DemoEngine | None = None, **body: object) -> 
     engine = engine or DemoEngine(DemoModel(TOKENIZER))
     async with TestServer(engine.application()) as server:
         dispatcher = make_dispatcher(str(server.make_url("")).rstrip("/"), timeout_s=2.0)
-        backend = SglangChat(dispatcher, TOKENIZER.vocab_size, ChatFlags(), name="demo")
+        backend = SglangChat(dispatcher, TOKENIZER.vocab_size, EngineFlags(), name="demo")
         async with started(backend):
             request = make_request(TOKENIZER.encode(prompt).tolist(), body={"messages": [], **body})
             return await backend.generate(request)
@@ -162,19 +163,13 @@ async def test_faults_and_weights_are_switched_over_http():
 
 async def test_bad_requests_are_refused_as_engines_do():
     engine = DemoEngine(DemoModel(TOKENIZER), context_length=8)
-    bodies: list[object] = [
-        None,
-        [],
-        {},
-        {"input_ids": "x"},
-        {"input_ids": [10**9]},
-        {"input_ids": [1], "max_tokens": 0},
-    ]
+    bodies: list[object] = [None, [], {}, {"input_ids": "x"}, {"input_ids": [10**9]}, {"input_ids": [1] * 8}]
+    bodies.append({"input_ids": [1], "max_tokens": 0})
     async with (
         TestServer(engine.application()) as server,
         aiohttp.ClientSession(server.make_url("/")) as http,
     ):
-        for body in [*bodies, {"input_ids": [1] * 8}]:
+        for body in bodies:
             assert (await http.post("/v1/chat/completions", json=body)).status == 400
 
 

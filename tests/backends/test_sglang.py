@@ -10,19 +10,20 @@ import pytest
 from sessions_app import errors
 from sessions_app.backends.base import Backend, Generation
 from sessions_app.backends.demo.faults import Status
+from sessions_app.backends.flags import EngineFlags
 from sessions_app.backends.reply import client_reply
-from sessions_app.backends.sglang import ChatFlags, SglangChat
+from sessions_app.backends.sglang import SglangChat
 from tests.backends.requests import MESSAGES, SESSION, VOCAB_SIZE, make_dispatcher, make_request, started
 from tests.fakes.engine import FakeEngine, Reply
 
-PLAIN = ChatFlags()
+PLAIN = EngineFlags()
 
 
-def backend_for(*urls: str, flags: ChatFlags = PLAIN, timeout_s: float = 5.0) -> Backend:
+def backend_for(*urls: str, flags: EngineFlags = PLAIN, timeout_s: float = 5.0) -> Backend:
     return SglangChat(make_dispatcher(*urls, timeout_s=timeout_s), VOCAB_SIZE, flags)
 
 
-async def generate(engine: FakeEngine, flags: ChatFlags = PLAIN, **changes: Any) -> Generation:
+async def generate(engine: FakeEngine, flags: EngineFlags = PLAIN, **changes: Any) -> Generation:
     async with started(backend_for(engine.url, flags=flags)) as backend:
         return await backend.generate(make_request(**changes))
 
@@ -53,7 +54,7 @@ async def test_keys_that_the_client_sent_keep_their_place_and_lose_their_value()
 
 
 async def test_replay_flags_and_adapter_come_from_the_configuration():
-    flags = ChatFlags(routing_replay=True, indexer_replay=True, lora_path="miles_lora")
+    flags = EngineFlags(routing_replay=True, indexer_replay=True, lora_path="miles_lora")
     async with FakeEngine() as engine:
         await generate(engine, flags, body={"messages": [], "lora_path": "mine"}, routed_experts_start_len=3)
     assert list(engine.bodies[0]) == [

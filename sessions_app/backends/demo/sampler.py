@@ -40,7 +40,8 @@ def sample_ids(text: str, tokenizer: Tokenizer, chance: random.Random) -> list[i
 
 def sample_logprobs(count: int, chance: random.Random) -> list[float]:
     """Negative, mostly near zero, exact in float32 as engines' are."""
-    return np.float32([-chance.expovariate(3.0) - 1e-6 for _ in range(count)]).tolist()
+    drawn = [-chance.expovariate(3.0) - 1e-6 for _ in range(count)]
+    return [float(value) for value in np.asarray(drawn, dtype=np.float32)]
 
 
 def _pieces(part: str, chance: random.Random) -> Iterator[str]:

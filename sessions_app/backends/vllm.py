@@ -1,0 +1,78 @@
+"""vLLM's token endpoint (served with `--enable-scale-out` or `--tokens-only`): ids in, ids out.
+
+Cancelling the request closes the connection, and vLLM stops generating then.
+"""
+
+import uuid
+from typing import Any
+
+from sessions_app.backends import json_wire, validation
+from sessions_app.backends import reply as replies
+from sessions_app.backends.base import Generation, GenerationRequest
+from sessions_app.backends.dispatch import Answer, Dispatcher
+from sessions_app.backends.headers import SESSION_ID
+from sessions_app.backends.http_backend import HttpBackend
+from sessions_app.backends.sampling import COMMON, SamplingNames
+from sessions_app.backends.vllm_reply import chosen_logprobs, common_fields, token_ids
+
+VLLM_NAMES = COMMON | {
+    "seed": "seed",
+    "min_tokens": "min_tokens",
+    "structured_outputs": "structured_outputs",
+    "bad_words": "bad_words",
+}
+_PASSED = ("cache_salt", "priority")
+
+
+class VllmGenerate(HttpBackend):
+    """Backend `vllm`."""
+
+    name = "vllm"
+    speaks_chat = False
+
+    def __init__(self, dispatcher: Dispatcher, vocab_size: int, lora_name: str | None = None) -> None:
+        super().__init__(dispatcher, vocab_size)
+        self._lora_name = lora_name
+        self._sampling = SamplingNames(self.name, "max_tokens", VLLM_NAMES)
+
+    def build_body(self, request: GenerationRequest) -> dict[str, Any]:
+        """Everything but the `request_id`, which is made for each attempt."""
+        body: dict[str, Any] = {
+            "token_ids": request.prompt_ids,
+            "sampling_params": {
+                **self._sampling.translate(request.body),
+                "logprobs": 1,
+                "skip_special_tokens": False,
+            },
+            "stream": False,
+        }
+        if self._lora_name is not None:
+            body["model"] = self._lora_name
+        return body | {key: request.body[key] for key in _PASSED if request.body.get(key) is not None}
+
+    async def generate(self, request: GenerationRequest) -> Generation:
+        """One generation. An answer other than 200 is raised as it came."""
+        body = json_wire.dumps_body({"request_id": uuid.uuid4().hex, **self.build_body(request)})
+        answer = await self._dispatcher.post(request, "/inference/v1/generate", body, SESSION_ID)
+        return self._read(answer, request)
+
+    def _read(self, answer: Answer, request: GenerationRequest) -> Generation:
+        parsed = replies.parse_object(answer.body)
+        choice = replies.first_choice(parsed)
+        ids = token_ids(choice, self._vocab_size)
+        logprobs = chosen_logprobs(choice)
+        validation.same_length(ids.size, "choices[0].token_ids", logprobs.size, "choices[0].logprobs.content")
+        fields = common_fields(parsed, choice, ids, request.prompt_ids.size)
+        if choice.get("prompt_token_ids") is not None:
+            validation.same_prompt(
+                choice["prompt_token_ids"], "choices[0].prompt_token_ids", request.prompt_ids
+            )
+        return Generation(
+            ids=ids,
+            logprobs=logprobs,
+            message=None,
+            response_id=replies.response_id(parsed, "request_id"),
+            headers=answer.headers,
+            worker=answer.worker,
+            **fields,
+        )

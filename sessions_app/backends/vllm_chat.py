@@ -1,0 +1,89 @@
+"""vLLM's chat endpoint, observed: the engine renders and parses, and says which ids it was fed and sampled.
+
+What it was fed may differ from our ids; the caller then records a fork. Never streamed: behind tool parsers a
+stream loses ids.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from sessions_app import errors
+from sessions_app.backends import json_wire, validation
+from sessions_app.backends import reply as replies
+from sessions_app.backends.base import Generation, GenerationRequest
+from sessions_app.backends.dispatch import Answer, Dispatcher
+from sessions_app.backends.headers import SESSION_ID
+from sessions_app.backends.http_backend import HttpBackend
+from sessions_app.backends.vllm_reply import chosen_logprobs, common_fields, token_ids
+from sessions_app.rendering.protocol import Ids
+
+_REMOVED = frozenset({"stream", "stream_options", "input_ids", "chat_template_kwargs"})
+
+
+class VllmChat(HttpBackend):
+    """Backend `vllm-chat`."""
+
+    name = "vllm-chat"
+    speaks_chat = True
+
+    def __init__(self, dispatcher: Dispatcher, vocab_size: int, lora_name: str | None = None) -> None:
+        super().__init__(dispatcher, vocab_size)
+        self._lora_name = lora_name
+
+    def build_body(self, request: GenerationRequest) -> dict[str, Any]:
+        """The client's body, asking for ids and logprobs."""
+        body = {key: value for key, value in request.body.items() if key not in _REMOVED}
+        body |= {"logprobs": True, "return_token_ids": True}
+        if self._lora_name is not None:
+            body["model"] = self._lora_name
+        if request.template_kwargs:
+            body["chat_template_kwargs"] = dict(request.template_kwargs)
+        return body
+
+    async def generate(self, request: GenerationRequest) -> Generation:
+        """One chat completion. An answer other than 200 is raised as it came."""
+        body = json_wire.dumps_body(self.build_body(request))
+        answer = await self._dispatcher.post(
+            request, "/v1/chat/completions", body, SESSION_ID, with_query=True
+        )
+        return self._read(answer, request)
+
+    def _read(self, answer: Answer, request: GenerationRequest) -> Generation:
+        parsed = replies.parse_object(answer.body)
+        choice = replies.first_choice(parsed)
+        ids = token_ids(choice, self._vocab_size)
+        logprobs = chosen_logprobs(choice)
+        validation.same_length(ids.size, "choices[0].token_ids", logprobs.size, "choices[0].logprobs.content")
+        fed = _fed(parsed, choice, self._vocab_size)
+        return Generation(
+            ids=ids,
+            logprobs=logprobs,
+            message=_message(choice),
+            response_id=replies.response_id(parsed),
+            prompt_ids=None if np.array_equal(fed, request.prompt_ids) else fed,
+            reply=parsed,
+            reply_text=answer.body.decode(),
+            headers=answer.headers,
+            worker=answer.worker,
+            **common_fields(parsed, choice, ids, fed.size),
+        )
+
+
+def _fed(parsed: dict[str, Any], choice: dict[str, Any], vocab_size: int) -> Ids:
+    """The prompt the engine rendered: at the top level or on the first choice, both exist in the field."""
+    holder = parsed if parsed.get("prompt_token_ids") is not None else choice
+    if holder.get("prompt_token_ids") is None:
+        raise errors.UpstreamMissingTokenIds("invalid engine reply: prompt_token_ids is missing")
+    return validation.ids(holder["prompt_token_ids"], "prompt_token_ids", vocab_size)
+
+
+def _message(choice: dict[str, Any]) -> dict[str, Any]:
+    """The message; null content is legal beside tool calls or reasoning."""
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise errors.UpstreamNullContent("invalid engine reply: choices[0].message is missing")
+    spoken = ("content", "tool_calls", "reasoning_content", "reasoning")
+    if message.get("content") is None and not any(message.get(key) for key in spoken):
+        raise errors.UpstreamNullContent("invalid engine reply: choices[0].message.content is null")
+    return message
