@@ -58,7 +58,7 @@ def _stop(places: Places) -> None:
 
 def _remove(places: Places) -> None:
     """The home, and what of it had to lie elsewhere."""
-    for folder in (places.data.resolve(), places.sockets, places.home):
+    for folder in (places.data, places.sockets, places.home):
         shutil.rmtree(folder, ignore_errors=True)
 
 

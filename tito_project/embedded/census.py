@@ -44,6 +44,14 @@ def named(pid: int, name: str, argument: str) -> psutil.Process | None:
         return None
 
 
+def works_in(found: psutil.Process, name: str, folder: Path) -> bool:
+    """True if the program's name starts so and the folder is its working folder."""
+    try:
+        return found.name().startswith(name) and found.cwd() == str(folder)
+    except psutil.Error:
+        return False
+
+
 def pid_in(file: Path) -> int | None:
     """The pid on the first line of a pid file."""
     try:

@@ -29,7 +29,7 @@ def prepare_home(places: Places) -> None:
 
 def prepare_service_folders(places: Places) -> None:
     """Creates the data folder and the sockets' folder, where the server account reaches them."""
-    if not places.data.exists():
+    if not places.data_name.exists():
         _make_data(places)
     _open_for_passage(places.data, places)
     (places.data / "programs").mkdir(exist_ok=True)
@@ -84,9 +84,11 @@ def _open_for_passage(folder: Path, places: Places) -> None:
 
 def _make_data(places: Places) -> None:
     """Inside the home; a link to a folder elsewhere if the account cannot come in (a home below /root)."""
+    if places.data_name.is_symlink():
+        raise ServiceError(f"{places.data} is gone: put it back, or remove {places.data_name} to begin anew")
     if places.account.reaches(places.home):
-        places.data.mkdir(mode=0o700)
+        places.data_name.mkdir(mode=0o700)
         return
     elsewhere = _REACHABLE_STATE / f"tito-{secrets.token_hex(6)}"
     elsewhere.mkdir(mode=0o711)
-    places.data.symlink_to(elsewhere)
+    places.data_name.symlink_to(elsewhere)

@@ -25,7 +25,12 @@ class Places:
 
     @property
     def data(self) -> Path:
-        """Folder of the services' data; a link when the account cannot reach the home."""
+        """Folder of the services' data: where `data_name` leads to."""
+        return self.data_name.resolve()
+
+    @property
+    def data_name(self) -> Path:
+        """The data's name in the home; a link to elsewhere when the account cannot reach the home."""
         return self.home / "data"
 
     @property

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import psycopg
 from psycopg import sql
 
-from tito_project.embedded.census import all_gone, named, pid_in, send
+from tito_project.embedded.census import all_gone, named, pid_in, send, works_in
 from tito_project.embedded.child import Child, Ladder, Launch
 from tito_project.embedded.errors import ServiceError, with_log_tail
 from tito_project.embedded.home import own_folder, prepare_service_folders
@@ -29,6 +30,7 @@ _SUPERUSER = "postgres"
 _LADDER: Ladder = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0))
 _START_LIMIT_S = 60.0
 _LEAVING_LIMIT_S = 15.0
+_BACKEND_LIMIT_S = 3.0
 _STILL_LEAVING = "pre-existing shared memory block"
 _STATUS_LINE = 7
 """Line of postmaster.pid that says `ready`, counted from 0."""
@@ -159,8 +161,16 @@ class EmbeddedPostgres:
             except ServiceError as error:
                 if _STILL_LEAVING not in str(error) or time.monotonic() > deadline:
                     raise
-            self.stop_orphan()
+            self._end_backends()
             pause(0.25)
+
+    def _end_backends(self) -> None:
+        """Those of a killed server may be at work for long, and hold its memory."""
+        backends = [found for found in psutil.process_iter() if works_in(found, "postgres", self.data)]
+        send(backends, signal.SIGTERM)
+        if not all_gone(backends, _BACKEND_LIMIT_S):
+            send(backends, signal.SIGKILL)
+            all_gone(backends, _BACKEND_LIMIT_S)
 
     def _start_once(self, pause: Callable[[float], None]) -> Child:
         child = self._launch().start()
