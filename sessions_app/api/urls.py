@@ -1,5 +1,25 @@
-"""URLs answered by sessions_app."""
+"""URLs answered by sessions_app. The table serves Django's resolver and the direct dispatch of the ASGI entry."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, re_path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from sessions_app.api.chat import ChatView
+from sessions_app.api.direct import DirectView
+from sessions_app.api.health import HealthView, ReadyView
+from sessions_app.api.proxy import ProxyView
+from sessions_app.api.sessions import SessionsView, SessionView
+
+_SESSION = r"sessions/(?P<session_id>[^/]+)"
+
+ROUTES: list[tuple[str, type[DirectView], tuple[str, ...]]] = [
+    (r"health", HealthView, ()),
+    (r"ready", ReadyView, ()),
+    (r"sessions", SessionsView, ()),
+    (_SESSION, SessionView, ()),
+    (_SESSION + r"/v1/chat/completions", ChatView, ("POST",)),
+    (_SESSION + r"/(?P<path>.+)", ProxyView, ()),
+]
+"""Pattern, view, and the methods it takes from later patterns (none named: it answers every method)."""
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    re_path(rf"^{pattern}$", view.as_view()) for pattern, view, _ in ROUTES
+]

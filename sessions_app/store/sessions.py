@@ -1,5 +1,6 @@
 """Sessions: create, load, finish, delete."""
 
+import hmac
 import json
 from typing import Any
 from uuid import UUID
@@ -121,3 +122,11 @@ async def finish(db: Database, session_id: UUID, status: str, metadata: str | No
         (status, metadata, session_id),
     )
     return row is not None
+
+
+async def key_opens(db: Executor, session_id: UUID, key_hash: bytes) -> bool:
+    """Whether a key is the session's own."""
+    row = await db.fetch_one(
+        "SELECT key_hash FROM sessions_app_session WHERE id = %s AND deleted_at IS NULL", (session_id,)
+    )
+    return row is not None and row[0] is not None and hmac.compare_digest(bytes(row[0]), key_hash)

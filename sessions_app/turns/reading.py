@@ -91,3 +91,8 @@ def _filled(value: Any, values: dict[str, Any]) -> Any:
     if isinstance(value, list):
         return [_filled(item, values) for item in value]
     return value
+
+
+def stored_messages(messages: Sequence[PathMessage]) -> list[Any]:
+    """The effective history of a path: what was stored, not what was replayed."""
+    return [json.loads(message.body) for message in messages]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+import numpy as np
+
 from sessions_app.backends.base import Generation
 from sessions_app.json_text import dumps, text_of
 from sessions_app.packing import Ids
@@ -75,6 +77,13 @@ def spelling_digest(messages: list[dict[str, Any]]) -> bytes:
 
 def _json_list(request: ChatRequest, start: int) -> str:
     return "[" + ",".join(request.texts.text(index) for index in range(start, len(request.messages))) + "]"
+
+
+def joined(prompt: Ids, completion: Ids) -> Ids:
+    """What a node's tokens are after its generation, read-only."""
+    tokens = np.concatenate([prompt, completion])
+    tokens.setflags(write=False)
+    return tokens
 
 
 def stored_reply(

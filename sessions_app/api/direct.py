@@ -1,0 +1,143 @@
+"""DRF views that run on the event loop: the base class of the chat endpoints and of everything agents call.
+
+The policies of DRF (authentication, permission, parsing, rendering, exception handling) are kept; their synchronous
+hooks are replaced by awaited ones, so that no request needs a thread. Mounted in urls.py too, where Django's handler
+serves them the same way, only slower.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ClassVar
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from sessions_app.errors import MethodNotAllowed, TitoError
+from sessions_app.json_text import dumps
+from sessions_app.protocols.errors import plain_error
+
+logger = logging.getLogger(__name__)
+
+ERROR_CODE, RETRYABLE = "X-Tito-Error-Code", "X-Tito-Retryable"
+
+
+class BytesParser(BaseParser):
+    """Hands the body on as it came: how it is read depends on the session it is for."""
+
+    media_type = "*/*"
+
+    def parse(
+        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        """The body."""
+        return stream.body if isinstance(stream, HttpRequest) else stream.read()
+
+
+class ExactJSONRenderer(BaseRenderer):
+    """Compact UTF-8 JSON that alters no value."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+    render_style = "binary"
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        """The JSON text."""
+        return dumps(data)
+
+
+class FixedNegotiation(BaseContentNegotiation):
+    """One parser, one renderer: Accept and Content-Type choose nothing here."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        """The only parser."""
+        return parsers[0]
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        """The only renderer."""
+        return renderers[0], renderers[0].media_type
+
+
+class DirectView(APIView):
+    """An APIView whose handlers are coroutines and whose errors are TitoErrors."""
+
+    authentication_classes = ()
+    permission_classes = ()
+    throttle_classes = ()
+    parser_classes = (BytesParser,)
+    renderer_classes = (ExactJSONRenderer,)
+    content_negotiation_class = FixedNegotiation
+    view_is_async: ClassVar[bool] = True
+
+    async def dispatch(  # type: ignore[override]
+        self, request: HttpRequest, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        """Run the handler of the method on this loop."""
+        self.args, self.kwargs = args, kwargs
+        drf_request = self.initialize_request(request, *args, **kwargs)
+        self.request, self.headers = drf_request, self.default_response_headers
+        drf_request.accepted_renderer, drf_request.accepted_media_type = self.perform_content_negotiation(drf_request)
+        try:
+            response = await self._handler(request)(drf_request, *args, **kwargs)
+        except TitoError as error:
+            response = self.error_response(error)
+        except Exception:
+            logger.exception("unhandled error on %s %s", request.method, self.__class__.__name__)
+            response = self.error_response(TitoError("internal error"))
+        return self.finalize_response(drf_request, response, *args, **kwargs)
+
+    def _handler(self, request: HttpRequest) -> Callable[..., Awaitable[Any]]:
+        name = (request.method or "").lower()
+        handler = getattr(self, name, None) if name in self.http_method_names and name != "options" else None
+        return handler or self._no_such_method
+
+    async def _no_such_method(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self.method_response()
+
+    def method_response(self) -> HttpResponseBase:
+        """405 in the words of the reference, with the methods that are there."""
+        methods = [name.upper() for name in self.http_method_names if name != "options" and hasattr(self, name)]
+        response = json_response({"detail": "Method Not Allowed"}, 405)
+        response["allow"] = ", ".join(methods)
+        return with_error_headers(response, MethodNotAllowed())
+
+    def error_body(self, error: TitoError) -> Any:
+        """The body of an error; protocols override it."""
+        return plain_error(error)
+
+    def error_response(self, error: TitoError) -> HttpResponseBase:
+        """An error in the caller's protocol."""
+        return with_error_headers(json_response(self.error_body(error), error.status), error)
+
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        """None: `Vary` and `Allow` say nothing here."""
+        return {}
+
+
+def json_response(data: Any, status: int = 200) -> HttpResponse:
+    """Compact JSON."""
+    return bytes_response(dumps(data), status)
+
+
+def bytes_response(body: bytes, status: int = 200, content_type: str = "application/json") -> HttpResponse:
+    """A body of known length."""
+    response = HttpResponse(body, status=status, content_type=content_type)
+    response["Content-Length"] = str(len(body))
+    return response
+
+
+def with_error_headers(response: HttpResponseBase, error: TitoError) -> HttpResponseBase:
+    """Machine-readable facts of an error."""
+    response[ERROR_CODE] = error.code
+    response[RETRYABLE] = "true" if error.retryable else "false"
+    if error.retry_after_s is not None:
+        response["Retry-After"] = str(error.retry_after_s)
+    return response

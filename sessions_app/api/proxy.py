@@ -1,0 +1,49 @@
+"""The raw proxy below a session: a few declared engine paths, nothing recorded."""
+
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+
+from sessions_app import errors
+from sessions_app.api import access, runtime
+from sessions_app.api.chat import copy_headers
+from sessions_app.api.direct import DirectView, bytes_response
+from sessions_app.protocols.errors import reference_error
+from sessions_app.store import sessions
+
+
+class ProxyView(DirectView):
+    """Any other path below a session."""
+
+    http_method_names = ["get", "post", "put", "delete", "patch"]
+
+    async def get(self, request: Request, session_id: str, path: str) -> HttpResponseBase:
+        """Forward the request to the engine as it is."""
+        state = runtime.current()
+        settings = await access.open_session(state, request, session_id)
+        if not await sessions.exists(state.db, settings.id):
+            raise errors.SessionNotFound(session_id)
+        if path not in state.configuration.proxy_paths:
+            raise errors.NotFound(f"path not proxied: {path}")
+        profile = await state.profiles.get(settings.profile)
+        answer = await profile.backend.forward(
+            session_id=settings.id.hex,
+            method=request.method or "GET",
+            path=path,
+            query=request.META.get("QUERY_STRING", ""),
+            body=request.data if request.method != "GET" else b"",
+            headers=self._headers(request, state.configuration.proxy_credentials),
+        )
+        response = bytes_response(answer.body, answer.status, answer.headers.get("content-type", "application/json"))
+        copy_headers(response, answer.headers)
+        return response
+
+    post = put = delete = patch = get
+
+    @staticmethod
+    def _headers(request: Request, with_credentials: bool) -> dict[str, str]:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        return headers if with_credentials else {n: v for n, v in headers.items() if not access.is_credential(n)}
+
+    def error_body(self, error: errors.TitoError) -> object:
+        """The reference's body."""
+        return reference_error(error)

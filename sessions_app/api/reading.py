@@ -1,0 +1,166 @@
+"""GET /sessions/{id}: records along a path, accumulated ids, the tree, the drift against a fresh render."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sessions_app import errors
+from sessions_app.packing import Ids
+from sessions_app.rendering.protocol import Renderer
+from sessions_app.store import attach, read
+from sessions_app.store.pool import Database
+from sessions_app.store.read import Healer, SessionSummary, TreeNode
+from sessions_app.store.values import SessionSettings, TurnRow
+from sessions_app.turns import reading
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PathView:
+    """One path of a session, as GET shows it."""
+
+    records: list[dict[str, Any]]
+    tokens: Ids
+    messages: list[Any]
+    tools: Any
+
+
+async def session_body(
+    db: Database, settings: SessionSettings, renderer: Renderer, leaf: int | None
+) -> dict[str, Any]:
+    """The whole reply. `leaf`: the node whose path is shown; None = the active path."""
+    summary = await read.load_summary(db, settings.id)
+    if summary is None:
+        raise errors.SessionNotFound(settings.id.hex)
+    seq = summary.active_seq if leaf is None else leaf
+    path = await _path(db, settings, seq)
+    metadata = await session_metadata(db, settings, renderer, summary, path)
+    return {"session_id": settings.id.hex, "records": path.records, "metadata": metadata}
+
+
+async def _path(db: Database, settings: SessionSettings, seq: int | None) -> PathView:
+    turns = await read.load_turns(db, settings.id, seq) if seq is not None else []
+    if not turns:
+        if seq is not None:
+            raise errors.NotFound(f"node not found: {seq}")
+        return PathView([], reading.tokens_of([]), [], None)
+    stored = await attach.load_path_messages(db, settings.id, turns[-1].node.seq)
+    side = await read.load_side(db, settings.id, [turn.node.seq for turn in turns])
+    raw = reading.raw_requests(turns, stored)
+    prompts = reading.prompts_of(turns)
+    records = [
+        record_json(
+            turn,
+            reading.request_of(turn, prompt, messages),
+            reading.reply_of(turn, prompt, side.get(turn.node.seq)),
+        )
+        for turn, prompt, messages in zip(turns, prompts, raw, strict=True)
+    ]
+    last_tools = records[-1]["request"].get("tools")
+    return PathView(records, reading.tokens_of(turns), reading.stored_messages(stored), last_tools)
+
+
+def record_json(turn: TurnRow, request: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
+    """A record of the reference's shape."""
+    return {
+        "timestamp": epoch(turn.committed_at),
+        "request_timestamp": epoch(turn.arrived_at),
+        "method": "POST",
+        "path": turn.path,
+        "request": request,
+        "response": response,
+        "status_code": 200,
+    }
+
+
+async def session_metadata(
+    db: Database,
+    settings: SessionSettings,
+    renderer: Renderer,
+    summary: SessionSummary,
+    path: PathView,
+) -> dict[str, Any]:
+    """`metadata`, keys in the reference's order."""
+    metadata: dict[str, Any] = {}
+    if path.records or settings.history_policy != "rollback":
+        mismatch = await drift(renderer, path.messages, path.tools, path.tokens)
+        if mismatch is not None:
+            metadata["tito_session_mismatch"] = mismatch
+    metadata["accumulated_token_ids"] = path.tokens
+    metadata["max_trim_tokens"] = renderer.max_trim_tokens
+    if settings.history_policy != "rollback":
+        metadata["tree"] = tree_json(await read.load_tree(db, settings.id))
+    if settings.history_policy == "linear":
+        metadata["linear_healer"] = healer_json(summary.healer)
+    return metadata
+
+
+async def drift(renderer: Renderer, messages: list[Any], tools: Any, tokens: Ids) -> list[dict[str, Any]] | None:
+    """Served ids against a fresh render of the stored messages; None where that cannot be computed."""
+    if not len(tokens):
+        return None
+    try:
+        return await asyncio.to_thread(_drift, renderer, messages, tools, tokens)
+    except Exception:
+        logger.warning("drift could not be computed", exc_info=logger.isEnabledFor(logging.DEBUG))
+        return None
+
+
+def _drift(renderer: Renderer, messages: list[Any], tools: Any, tokens: Ids) -> list[dict[str, Any]]:
+    expected = renderer.render(messages, tools or None, add_generation_prompt=False)
+    return [mismatch.as_json() for mismatch in renderer.compare(expected, tokens)]
+
+
+def tree_json(nodes: Sequence[TreeNode]) -> dict[str, Any]:
+    """All nodes and all leaves in commit order."""
+    parents = {node.seq: node.parent_seq for node in nodes}
+    inner = set(parents.values())
+    return {
+        "nodes": [_node_json(node) for node in nodes],
+        "leaves": [
+            {"node_id": node.seq, "path_node_ids": _path_ids(node.seq, parents)}
+            for node in nodes
+            if node.seq not in inner
+        ],
+    }
+
+
+def _node_json(node: TreeNode) -> dict[str, Any]:
+    return {
+        "id": node.seq,
+        "parent": node.parent_seq,
+        "seq": node.seq,
+        "truncated": node.finish_reason == "length",
+        "committed_at": epoch(node.committed_at),
+        "completion_span": [node.prompt_tokens, node.total_tokens],
+        "num_tokens": node.total_tokens,
+        "response_id": node.response_id,
+    }
+
+
+def _path_ids(seq: int, parents: dict[int, int | None]) -> list[int]:
+    path: list[int] = []
+    at: int | None = seq
+    while at is not None:
+        path.append(at)
+        at = parents[at]
+    return path[::-1]
+
+
+def healer_json(healer: Healer) -> dict[str, int]:
+    """The four healer counters, zeros included."""
+    return {
+        "healed_turns": healer.healed_turns,
+        "healed_prefix_tokens": healer.healed_prefix_tokens,
+        "nonlinear": healer.nonlinear,
+        "close_unresolved": healer.close_unresolved,
+    }
+
+
+def epoch(at: datetime) -> float:
+    """Seconds since 1970."""
+    return at.timestamp()

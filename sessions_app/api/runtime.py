@@ -1,0 +1,98 @@
+"""What a web process holds while it runs: configuration, database pool, profiles, turn service, running turns.
+
+Loop-bound: built when the server starts, closed when it stops. Nothing in it is state that another process could miss.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from django.conf import settings
+
+from sessions_app.errors import NotReady
+from sessions_app.store import records
+from sessions_app.store.pool import LOST_CONNECTION, Database
+from sessions_app.turns.profiles import DEFAULT_PROFILE, Profile, Profiles
+from sessions_app.turns.service import TurnService
+from tito_project.configuration import Configuration
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Runtime:
+    """The parts of one process."""
+
+    configuration: Configuration
+    db: Database
+    profiles: Profiles
+    turns: TurnService
+    tasks: "set[asyncio.Task[Any]]" = field(default_factory=set)
+    """Turns in progress, held so that a vanished client does not lose them."""
+    draining: bool = False
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Run work in a task of its own that outlives the request it serves."""
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: "asyncio.Task[Any]") -> None:
+        self.tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen: an abandoned failure is no "never retrieved" warning
+
+    async def drain(self) -> None:
+        """Let the turns in progress end, within the configured limit."""
+        self.draining = True
+        if self.tasks:
+            _, late = await asyncio.wait(set(self.tasks), timeout=self.configuration.drain_s)
+            if late:
+                logger.warning("%d turns were still generating at shutdown", len(late))
+
+
+_current: Runtime | None = None
+
+
+def current() -> Runtime:
+    """The runtime of this process. Raises NotReady before the server has started."""
+    if _current is None:
+        raise NotReady("the server is starting")
+    return _current
+
+
+async def start(build: Callable[[str], Profile | None], configuration: Configuration | None = None) -> Runtime:
+    """Open the pool, load the default profile, settle what dead processes left."""
+    global _current
+    configuration = configuration or settings.TITO
+    db = Database(settings.HOT_PATH_DSN, max_size=configuration.db_pool)
+    await db.open()
+    profiles = Profiles(build)
+    await profiles.get(DEFAULT_PROFILE)
+    runtime = Runtime(configuration, db, profiles, TurnService(db, profiles, configuration))
+    await _settle(runtime)
+    _current = runtime
+    return runtime
+
+
+async def _settle(runtime: Runtime) -> None:
+    try:
+        lost = await records.settle_lost(runtime.db, runtime.configuration.engine_timeout + 60)
+    except LOST_CONNECTION:
+        return
+    if lost:
+        logger.warning("%d requests of ended processes were marked lost", lost)
+
+
+async def stop(runtime: Runtime) -> None:
+    """Drain, then close everything."""
+    global _current
+    await runtime.drain()
+    await runtime.profiles.close()
+    await runtime.db.close()
+    _current = None

@@ -1,0 +1,94 @@
+"""Sessions over HTTP: create, read, delete; and the raw proxy below a session."""
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+
+from sessions_app import errors
+from sessions_app.api import access, reading, runtime
+from sessions_app.api.direct import DirectView, json_response
+from sessions_app.api.runtime import Runtime
+from sessions_app.api.session_options import read_options
+from sessions_app.protocols.errors import reference_error
+from sessions_app.store import sessions
+
+
+class SessionsView(DirectView):
+    """POST /sessions."""
+
+    http_method_names = ["post"]
+
+    async def post(self, request: Request) -> HttpResponseBase:
+        """Create a session. An empty or odd body is fine; a known key with a bad value is refused."""
+        state = runtime.current()
+        access.require_admin(state, request)
+        new, key = await create_session(state, _object(request.data))
+        response = json_response({"session_id": new.hex})
+        response["X-Tito-Session-Key"] = key
+        return response
+
+    def error_body(self, error: errors.TitoError) -> Any:
+        """The reference's body."""
+        return reference_error(error)
+
+
+async def create_session(state: Runtime, options: Mapping[str, Any], key: str | None = None) -> tuple[uuid.UUID, str]:
+    """A new session and its key. Raises InvalidArgument on a bad option."""
+    key = key or access.new_session_key()
+    new = read_options(options, state.configuration, uuid.uuid4(), access.key_hash(key))
+    await state.profiles.get(new.settings.profile)
+    if not await sessions.create(state.db, new):
+        raise errors.InvalidArgument("attempt_id: this rollout and attempt have a session already")
+    state.turns.remember(new.settings)
+    return new.settings.id, key
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body) if body else {}
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+class SessionView(DirectView):
+    """GET and DELETE /sessions/{id}."""
+
+    http_method_names = ["get", "delete"]
+
+    async def get(self, request: Request, session_id: str) -> HttpResponseBase:
+        """The records of a path and what they add up to."""
+        state = runtime.current()
+        settings = await access.open_session(state, request, session_id)
+        profile = await state.profiles.get(settings.profile)
+        leaf = _leaf(request)
+        return json_response(await reading.session_body(state.db, settings, profile.renderer, leaf))
+
+    async def delete(self, request: Request, session_id: str) -> HttpResponseBase:
+        """Close and hide the session; its rows stay until retention."""
+        state = runtime.current()
+        settings = await access.open_session(state, request, session_id)
+        if not await sessions.delete(state.db, settings.id):
+            raise errors.SessionNotFound(session_id)
+        state.turns.forget(settings.id)
+        response = HttpResponse(status=204)
+        del response["Content-Type"]
+        return response
+
+    def error_body(self, error: errors.TitoError) -> Any:
+        """The reference's body."""
+        return reference_error(error)
+
+
+def _leaf(request: Request) -> int | None:
+    value = request.query_params.get("leaf") or request.query_params.get("node")
+    if value is None:
+        return None
+    if not value.isascii() or not value.isdigit() or len(value) > 9:
+        raise errors.InvalidArgument(f"leaf must be a node's seq, got {value[:40]!r}")
+    return int(value)

@@ -1,0 +1,119 @@
+"""OpenAI Chat Completions: request to ChatRequest, result to reply or to the two events of a stream.
+
+Messages stay as the client sent them. Checked here: the shape of the body and of its messages; whether they can be
+continued or rendered is the turn's business.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sessions_app import errors
+from sessions_app.json_text import MessageTexts, dumps
+from sessions_app.turns.values import Arrival, ChatRequest, TurnResult
+
+NAME = "chat"
+PATH = "/v1/chat/completions"
+
+
+def read_request(arrival: Arrival, value: Any) -> ChatRequest:
+    """The request of a parsed body. Raises the BadRequest of the first thing that is wrong."""
+    if not isinstance(value, dict):
+        raise errors.BadRequest(f"the body must be a JSON object, got {_kind(value)}")
+    body = {name: item for name, item in value.items() if name not in ("stream", "stream_options")}
+    messages = read_messages(body)
+    check_refused_fields(body)
+    return ChatRequest(
+        arrival=arrival,
+        body=body,
+        messages=messages,
+        texts=MessageTexts(arrival.body, messages),
+        tools=read_tools(body),
+        template_kwargs=read_template_kwargs(body),
+        stream=bool(value.get("stream")),
+    )
+
+
+def read_messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """`messages` as a list of objects with a role; it may be empty here."""
+    messages = body.get("messages")
+    if not isinstance(messages, list):
+        raise errors.InvalidMessages(f"messages must be a list, got {_kind(messages)}")
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise errors.InvalidMessages(f"messages[{index}] must be an object, got {_kind(message)}")
+        if not isinstance(message.get("role"), str) or not message["role"]:
+            raise errors.InvalidMessages(f"messages[{index}] has no role")
+    return messages
+
+
+def check_refused_fields(body: Mapping[str, Any]) -> None:
+    """Fields that would be half handled if they were let through."""
+    n = body.get("n")
+    if n is not None and (isinstance(n, bool) or n != 1):
+        raise errors.NNotSupported("n must be 1: one request is one generation")
+    if body.get("input_ids") is not None:
+        raise errors.InputIdsNotAllowed("input_ids is not allowed: the server decides what the engine is fed")
+
+
+def read_tools(body: Mapping[str, Any]) -> list[Any] | None:
+    """`tools`, None for an empty or missing list."""
+    tools = body.get("tools")
+    if not tools:
+        return None
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+        raise errors.InvalidTools("tools must be a list of objects")
+    return tools
+
+
+def read_template_kwargs(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """`chat_template_kwargs`; null means no override."""
+    kwargs = body.get("chat_template_kwargs")
+    if kwargs is not None and not isinstance(kwargs, dict):
+        raise errors.InvalidTemplateKwargs("chat_template_kwargs must be an object")
+    return kwargs
+
+
+def reply_json(result: TurnResult) -> bytes:
+    """The reply of a request that did not ask for a stream."""
+    return dumps(result.reply)
+
+
+def stream_events(result: TurnResult) -> Iterator[bytes]:
+    """The two events of a stream: one chunk with everything, then the end."""
+    yield b"data: " + dumps(chunk_of(result.reply)) + b"\n\n"
+    yield b"data: [DONE]\n\n"
+
+
+def chunk_of(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole reply as one chunk (reference session server 3.7)."""
+    choice = reply["choices"][0]
+    chunk: dict[str, Any] = {
+        "id": reply.get("id"),
+        "object": "chat.completion.chunk",
+        "created": reply.get("created"),
+        "model": reply.get("model"),
+        "choices": [
+            {"index": 0, "delta": _delta(choice["message"]), "finish_reason": choice.get("finish_reason")}
+        ],
+    }
+    if reply.get("usage") is not None:
+        chunk["usage"] = reply["usage"]
+    return chunk
+
+
+def _delta(message: Mapping[str, Any]) -> dict[str, Any]:
+    delta: dict[str, Any] = {"role": message.get("role", "assistant"), "content": message.get("content")}
+    if message.get("reasoning_content") is not None:
+        delta["reasoning_content"] = message["reasoning_content"]
+    if message.get("tool_calls"):
+        delta["tool_calls"] = [_indexed(call, at) for at, call in enumerate(message["tool_calls"])]
+    return delta
+
+
+def _indexed(call: Any, at: int) -> Any:
+    return {**call, "index": at} if isinstance(call, dict) else call
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")

@@ -1,0 +1,56 @@
+"""Server-sent events while a turn is being generated.
+
+Invariant: no byte goes out before the reply or the first keep-alive; until then an error keeps its own status.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TypeVar
+
+from sessions_app.errors import TitoError
+
+KEEP_ALIVE = b": keep-alive\n\n"
+
+T = TypeVar("T")
+
+
+async def finished_within(work: "asyncio.Task[T]", seconds: float | None) -> bool:
+    """Whether a task ends in time (None: wait for it); it is not cancelled if it does not."""
+    done, _ = await asyncio.wait({work}, timeout=seconds)
+    return bool(done)
+
+
+async def stream(
+    work: "asyncio.Task[T]",
+    events: Callable[[T], Iterable[bytes]],
+    failure: Callable[[TitoError], Iterable[bytes]],
+    every_s: float,
+) -> AsyncIterator[bytes]:
+    """Keep-alives until the task ends, then its events, or the protocol's own error events."""
+    while not work.done():
+        yield KEEP_ALIVE
+        await finished_within(work, every_s)
+    try:
+        result = work.result()
+    except TitoError as error:
+        for event in failure(error):
+            yield event
+        return
+    for event in events(result):
+        yield event
+
+
+async def padded_json(
+    work: "asyncio.Task[T]",
+    body: Callable[[T], bytes],
+    failure: Callable[[TitoError], bytes],
+    every_s: float,
+) -> AsyncIterator[bytes]:
+    """A JSON reply with leading white space while it is waited for; the status is out by then."""
+    while not work.done():
+        yield b" "
+        await finished_within(work, every_s)
+    try:
+        yield body(work.result())
+    except TitoError as error:
+        yield failure(error)

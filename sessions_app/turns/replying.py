@@ -1,0 +1,55 @@
+"""The chat-shaped reply of a generation: the engine's own, or one built from parsed ids."""
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sessions_app.backends.base import Generation
+from sessions_app.backends.reply import client_reply
+from sessions_app.rendering.protocol import Renderer
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A reply as it is stored and as chat clients see it."""
+
+    generation: Generation
+    """With a response id, and `tool_calls` as finish reason where the parsed message has calls."""
+    message: dict[str, Any]
+    body: Mapping[str, Any]
+    """Replay payloads removed."""
+    ill_formed: bool
+
+
+def chat_reply(
+    generation: Generation, renderer: Renderer, tools: list[Any] | None, model: str, prompt_tokens: int
+) -> ChatReply:
+    """The reply of a generation; parses the ids where the engine did not."""
+    if generation.reply is not None and generation.message is not None:
+        return ChatReply(generation, generation.message, client_reply(generation.reply), False)
+    parsed = renderer.parse(generation.ids, tools)
+    body = _built(generation, parsed.message, model, prompt_tokens)
+    return ChatReply(generation, parsed.message, body, parsed.ill_formed)
+
+
+def _built(
+    generation: Generation, message: Mapping[str, Any], model: str, prompt_tokens: int
+) -> dict[str, Any]:
+    reason = generation.finish_reason
+    if reason == "stop" and message.get("tool_calls"):
+        reason = "tool_calls"
+    completion_tokens = len(generation.ids)
+    return {
+        "id": generation.response_id or f"chatcmpl-{uuid.uuid4().hex}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": model,
+        "choices": [{"index": 0, "message": message, "finish_reason": reason or None}],
+        "usage": {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
+        },
+    }

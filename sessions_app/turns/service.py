@@ -1,0 +1,319 @@
+"""A turn from request to reply: prepare, generate, commit, in this order and no other.
+
+Invariant: whatever happens, a record says what became of the request; a reply that was generated is stored before the
+client sees it.
+"""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from sessions_app import errors
+from sessions_app.backends.base import Generation, GenerationRequest
+from sessions_app.history.causes import Cause
+from sessions_app.history.matchers.base import MessageMatcher
+from sessions_app.history.matchers.linear_form import LINEAR_FORM
+from sessions_app.history.matchers.registry import resolve_matcher
+from sessions_app.packing import Ids
+from sessions_app.store import records, sessions
+from sessions_app.store.pool import LOST_CONNECTION, Database
+from sessions_app.store.values import Intent, NewEvent, Reply, SessionSettings
+from sessions_app.turns import recording
+from sessions_app.turns.checkpoints import CheckpointCache
+from sessions_app.turns.commit import Committed, commit_turn
+from sessions_app.turns.prepare import Limits, Preparation, Prepared
+from sessions_app.turns.profiles import Profile, Profiles
+from sessions_app.turns.replying import ChatReply, chat_reply
+from sessions_app.turns.values import Arrival, ChatRequest, TurnResult
+from tito_project.configuration import Configuration
+
+logger = logging.getLogger(__name__)
+
+_SETTINGS_KEPT = 20_000
+_KEPT_ANSWER_BYTES = 65_536
+
+
+class TurnService:
+    """Serves turns of all sessions of this process."""
+
+    def __init__(self, db: Database, profiles: Profiles, configuration: Configuration) -> None:
+        self.db = db
+        self.profiles = profiles
+        self.cache = CheckpointCache(configuration.checkpoint_cache_mb * 1024 * 1024)
+        self.in_flight = 0
+        self._configuration = configuration
+        self._settings: OrderedDict[UUID, SessionSettings] = OrderedDict()
+        self._matchers: dict[str, MessageMatcher] = {}
+        self._preparation = Preparation(
+            db, self.cache, Limits(configuration.max_nodes, configuration.max_rollback)
+        )
+
+    async def settings_of(self, session_id: UUID) -> SessionSettings:
+        """The settings of a session. Raises SessionNotFound; a cached session may have been deleted since."""
+        settings = self._settings.get(session_id)
+        if settings is None:
+            settings = await sessions.load_settings(self.db, session_id)
+            if settings is None:
+                raise errors.SessionNotFound(session_id.hex)
+            self.remember(settings)
+        else:
+            self._settings.move_to_end(session_id)
+        return settings
+
+    def remember(self, settings: SessionSettings) -> None:
+        """Keep settings, which never change."""
+        self._settings[settings.id] = settings
+        if len(self._settings) > _SETTINGS_KEPT:
+            self._settings.popitem(last=False)
+
+    def forget(self, session_id: UUID) -> None:
+        """Drop the settings of a session that is gone."""
+        self._settings.pop(session_id, None)
+
+    async def run(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
+        """One turn. Raises what refuses it, recorded."""
+        if self.in_flight >= self._configuration.max_in_flight:
+            raise errors.Overloaded(f"{self.in_flight} generations are in flight in this process")
+        self.in_flight += 1
+        try:
+            return await self._run(settings, request)
+        finally:
+            self.in_flight -= 1
+
+    async def _run(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
+        profile = await self.profiles.get(settings.profile)
+        try:
+            prepared = await self._preparation.prepare(settings, profile, self._matcher(settings), request)
+        except errors.TitoError as error:
+            await self.refuse(settings, request.arrival, error, request)
+            raise
+        outgoing = self._outgoing(prepared, profile)
+        record_id = await self._preparation.write_intent(prepared, self._intent(prepared, profile, outgoing))
+        generation, engine_ms = await self._generate(settings, profile, outgoing, record_id)
+        return await self._commit(prepared, profile, outgoing, record_id, generation, engine_ms)
+
+    def _matcher(self, settings: SessionSettings) -> MessageMatcher:
+        if settings.history_policy == "linear":
+            return LINEAR_FORM
+        name = settings.message_matcher
+        if name not in self._matchers:
+            self._matchers[name] = resolve_matcher(name)
+        return self._matchers[name]
+
+    def _outgoing(self, prepared: Prepared, profile: Profile) -> GenerationRequest:
+        request = prepared.request
+        body = {**request.body, **prepared.settings.sampling}
+        if prepared.max_new_tokens is not None:
+            body |= _bounded(body, prepared.max_new_tokens)
+        rows = None
+        if self._configuration.addition_r3 and (
+            self._configuration.routing_replay or body.get("return_routed_experts")
+        ):
+            parent = prepared.parent_node
+            rows = max(0, parent.total_tokens - 1) if parent else 0
+        return GenerationRequest(
+            session_id=prepared.settings.id.hex,
+            prompt_ids=prepared.prompt.ids,
+            body=body,
+            template_kwargs=profile.renderer.with_kwargs(request.template_kwargs).template_kwargs,
+            tools=request.tools,
+            headers=request.arrival.headers,
+            query=request.arrival.query,
+            routed_experts_start_len=rows,
+        )
+
+    def _intent(self, prepared: Prepared, profile: Profile, outgoing: GenerationRequest) -> Intent:
+        arrival, raw = prepared.request.arrival, prepared.raw
+        body = profile.backend.build_body(outgoing)
+        return replace(
+            self._blank_intent(prepared.settings.id, arrival),
+            state="intent",
+            stream=prepared.request.stream,
+            parent_seq=prepared.parent_node.seq if prepared.parent_node else None,
+            attach_kind=prepared.kind,
+            cause=prepared.cause,
+            retry_of=prepared.retry_of,
+            head=prepared.head,
+            request_params=recording.request_params(body, outgoing.prompt_ids),
+            message_count=len(prepared.request.messages),
+            raw_base=raw.base,
+            raw_reply=raw.reply,
+            raw_leading=raw.leading,
+            raw_tail=raw.tail,
+            weight_version_dispatch=prepared.state.weight_version,
+            prompt_tokens=len(outgoing.prompt_ids),
+            reused_tokens=prepared.prompt.reused,
+            added_tokens=len(prepared.prompt.delta),
+            prepare_ms=(time.perf_counter() - arrival.started) * 1000,
+        )
+
+    def _blank_intent(self, session_id: UUID, arrival: Arrival) -> Intent:
+        return Intent(
+            session_id=session_id,
+            state="refused",
+            protocol=arrival.protocol,
+            path=arrival.path,
+            stream=False,
+            parent_seq=None,
+            attach_kind=None,
+            cause=None,
+            retry_of=None,
+            idempotency_key=arrival.idempotency_key,
+            request_hash=arrival.request_hash,
+            head=None,
+            request_params=None,
+            message_count=0,
+            raw_base=0,
+            raw_reply=None,
+            raw_leading=None,
+            raw_tail=None,
+            weight_version_dispatch=None,
+            prompt_tokens=None,
+            reused_tokens=None,
+            added_tokens=None,
+            prepare_ms=None,
+            process=self._configuration.instance_id,
+            arrived_at=arrival.arrived_at,
+        )
+
+    async def refuse(
+        self, settings: SessionSettings, arrival: Arrival, error: errors.TitoError, request: ChatRequest | None = None
+    ) -> None:
+        """Leave a record of a request that was refused. A session that is gone takes none."""
+        if isinstance(error, errors.SessionNotFound):
+            self.forget(settings.id)
+            return
+        intent = replace(
+            self._blank_intent(settings.id, arrival),
+            message_count=len(request.messages) if request else 0,
+            error_code=error.code,
+            error_text=str(error).replace("\x00", ""),
+            status_code=error.status,
+            prepare_ms=(time.perf_counter() - arrival.started) * 1000,
+        )
+        record_id = await records.insert(self.db, intent, with_head=False)
+        cause = _REFUSAL_CAUSES.get(error.code)
+        if cause is not None:
+            event = NewEvent("refused", cause, detail=str(error).replace("\x00", ""))
+            await records.add_events(self.db, settings.id, record_id, [event])
+
+    async def _generate(
+        self, settings: SessionSettings, profile: Profile, outgoing: GenerationRequest, record_id: int
+    ) -> tuple[Generation, float]:
+        started = time.perf_counter()
+        try:
+            generation = await profile.backend.generate(outgoing)
+        except errors.TitoError as error:
+            await self._fail(settings.id, record_id, error, _since(started))
+            raise
+        except asyncio.CancelledError:
+            await asyncio.shield(self._cancelled(settings.id, record_id, _since(started)))
+            raise
+        return generation, _since(started)
+
+    async def _fail(self, session_id: UUID, record_id: int, error: errors.TitoError, engine_ms: float) -> None:
+        answer = None
+        if isinstance(error, errors.UpstreamStatus):
+            answer = error.body[:_KEPT_ANSWER_BYTES].decode(errors="replace").replace("\x00", "")
+        try:
+            await records.fail(
+                self.db,
+                session_id,
+                record_id,
+                state="upstream_error",
+                status_code=error.status,
+                error_code=error.code,
+                error_text=str(error).replace("\x00", ""),
+                response=answer,
+                engine_ms=engine_ms,
+            )
+        except LOST_CONNECTION:
+            logger.warning("database away; record %s stays an intent for recovery", record_id)
+
+    async def _cancelled(self, session_id: UUID, record_id: int, engine_ms: float) -> None:
+        await records.fail(
+            self.db,
+            session_id,
+            record_id,
+            state="cancelled",
+            status_code=None,
+            error_code="cancelled",
+            error_text="the client left and TITO_ON_DISCONNECT is abort",
+            engine_ms=engine_ms,
+        )
+
+    async def _commit(
+        self,
+        prepared: Prepared,
+        profile: Profile,
+        outgoing: GenerationRequest,
+        record_id: int,
+        generation: Generation,
+        engine_ms: float,
+    ) -> TurnResult:
+        prompt_tokens = len(outgoing.prompt_ids)
+        model = str(prepared.request.body.get("model") or profile.name)
+        replied = chat_reply(generation, profile.renderer, outgoing.tools, model, prompt_tokens)
+        stored = self._stored(replied, outgoing, engine_ms)
+        committed = await commit_turn(self.db, prepared, record_id, replied.message, stored)
+        if committed.seq is not None:
+            self._keep_tokens(prepared, committed.seq, generation.ids)
+        return _result(prepared, replied, committed)
+
+    def _stored(self, replied: ChatReply, outgoing: GenerationRequest, engine_ms: float) -> Reply:
+        reply = recording.stored_reply(
+            replied.generation,
+            replied.generation.reply or replied.body,
+            ill_formed=replied.ill_formed,
+            engine_ms=engine_ms,
+            layers=self._configuration.r3_layers,
+        )
+        if outgoing.routed_experts_start_len is None:
+            return reply
+        side = tuple(replace(rider, start_row=outgoing.routed_experts_start_len) for rider in reply.side)
+        return replace(reply, side=side)
+
+    def _keep_tokens(self, prepared: Prepared, seq: int, completion: Ids) -> None:
+        tokens = recording.joined(prepared.prompt.ids, completion)
+        if prepared.parent_node is not None:
+            self.cache.drop(prepared.settings.id, prepared.parent_node.seq)
+        self.cache.put(prepared.settings.id, seq, tokens)
+
+
+def _result(prepared: Prepared, replied: ChatReply, committed: Committed) -> TurnResult:
+    return TurnResult(
+        session_id=prepared.settings.id,
+        generation=replied.generation,
+        message=replied.message,
+        reply=replied.body,
+        ill_formed=replied.ill_formed,
+        node_seq=committed.seq,
+        parent_seq=prepared.parent_node.seq if prepared.parent_node else None,
+        kind=committed.kind,
+        cause=committed.cause,
+        reused_tokens=prepared.prompt.reused,
+        late=committed.late,
+    )
+
+
+def _bounded(body: Mapping[str, Any], most: int) -> dict[str, int]:
+    """The client's token limit, lowered to the room that is left."""
+    name = "max_completion_tokens" if body.get("max_completion_tokens") is not None else "max_tokens"
+    asked = body.get(name)
+    return {name: min(asked, most) if isinstance(asked, int) and not isinstance(asked, bool) else most}
+
+
+def _since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000
+
+
+_REFUSAL_CAUSES: dict[str, Cause] = {
+    errors.TruncatedGeneration.code: Cause.TRUNCATED_PARENT,
+    errors.RoleNotAppendable.code: Cause.ROLE_NOT_APPENDABLE,
+    errors.NodeLimit.code: Cause.NODE_LIMIT,
+}
