@@ -85,6 +85,7 @@ class FakeEngine:
         self.abandoned = 0
         """Generations whose client hung up before the answer."""
         self.health_status = 200
+        self.health_checks = 0
         self._script: deque[Reply | str | Status] = deque()
         self._numbers = itertools.count(1)
         self._runner: web.AppRunner | None = None
@@ -155,6 +156,7 @@ class FakeEngine:
             await self._runner.cleanup()
 
     async def _health(self, _request: web.Request) -> web.Response:
+        self.health_checks += 1
         return web.Response(status=self.health_status)
 
     async def _abort(self, request: web.Request) -> web.Response:

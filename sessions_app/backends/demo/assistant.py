@@ -16,7 +16,7 @@ _SPOKEN_SUM = re.compile(
     r"(add|multiply|subtract)\D{0,20}(-?\d+(?:\.\d+)?)\D{1,15}(-?\d+(?:\.\d+)?)", re.IGNORECASE
 )
 _FILES = re.compile(r"\b(files?|folders?|director(?:y|ies)|list)\b", re.IGNORECASE)
-_PATH = re.compile(r"(?<![\w/])(\.{0,2}/[\w./-]+)")
+_PATH = re.compile(r"(?<![\w/])(\.{0,2}/[\w./-]*\w)")
 _SIGNS = {"add": "+", "multiply": "*", "subtract": "-"}
 _CALCULATORS = re.compile(r"calc|add|sum|math|eval|multiply", re.IGNORECASE)
 _LISTERS = re.compile(r"list|ls|dir|files", re.IGNORECASE)

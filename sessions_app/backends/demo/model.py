@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import random
 import time
+import uuid
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -58,10 +59,11 @@ class DemoModel:
         sampled = self._sample(assistant.reply(talk, chance), asked, chance)
         if aborted:
             sampled = self._cut(sampled.ids, max(1, len(sampled.ids) // 2), "abort")
-        message = reply_parser.parse(sampled.text, f"{number:x}", thinking_open=talk.thinking_open)
+        identity = uuid.uuid4().hex[:24]
+        message = reply_parser.parse(sampled.text, identity, thinking_open=talk.thinking_open)
         called = sampled.finish_reason == "stop" and message["tool_calls"]
         return Completion(
-            identity=f"demo-{number}",
+            identity=f"chatcmpl-{identity}",
             created=int(time.time()),
             model=asked.model,
             prompt_ids=asked.prompt_ids,
