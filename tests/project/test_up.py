@@ -1,0 +1,193 @@
+"""`up` as its user meets it: started in an empty folder, stopped, killed, started again."""
+
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from tests.project.homes import temporary_folder
+from tests.project.running_up import MANAGE, Up, clean_environment, manage
+from tito_project.embedded.places import places_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """An empty working folder."""
+    with temporary_folder() as made:
+        yield made
+        shutil.rmtree(places_of(made / ".tito").data, ignore_errors=True)
+
+
+def test_from_an_empty_folder_to_a_second_day(folder: Path) -> None:
+    with Up(folder) as first:
+        first.ready()
+        assert first.healthy()
+        password = re.findall(r"password (\S+)", first.text())[0]
+        stored = first.admin_hash()
+        assert password not in stored
+
+        second = manage(folder, "up", "--port", "0")
+        assert second.returncode == 1
+        assert f"another `up` (pid {first.process.pid})" in second.stderr
+        assert first.healthy()
+
+        assert first.end(signal.SIGTERM) == 0
+        assert first.alive() == []
+
+    with Up(folder) as again:
+        again.ready()
+        assert again.seconds <= 8
+        assert "password" not in again.text()
+        assert again.admin_hash() == stored
+        assert again.end(signal.SIGINT) == 0
+        assert again.alive() == []
+
+
+def test_the_printed_program_works_as_it_is(folder: Path) -> None:
+    with Up(folder) as up:
+        up.ready()
+        command = [sys.executable, "-c", up.snippet()]
+        run = subprocess.run(command, cwd=folder, env=clean_environment(), capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        assert run.stdout.strip()
+
+
+def test_orphans_of_a_killed_up_are_stopped_by_the_next(folder: Path) -> None:
+    with Up(folder) as killed:
+        killed.ready()
+        stored = killed.admin_hash()
+        orphans = killed.alive()
+        killed.end(signal.SIGKILL)
+        assert len(orphans) >= 5
+
+        with Up(folder) as next_one:
+            next_one.ready()
+            assert "stopped web, left behind" in next_one.text()
+            assert not any(found.is_running() for found in orphans)
+            assert next_one.admin_hash() == stored
+            assert next_one.healthy()
+
+
+def test_after_kill_9_of_everything_the_data_is_there(folder: Path) -> None:
+    with Up(folder) as first:
+        first.ready()
+        stored = first.admin_hash()
+        first.process.kill()
+        for found in first.alive():
+            found.kill()
+    with Up(folder) as second:
+        second.ready()
+        assert second.admin_hash() == stored
+        assert second.healthy()
+
+
+def test_a_killed_child_comes_back_and_the_screen_says_so(folder: Path) -> None:
+    with Up(folder) as up:
+        up.ready()
+        for command, name in (("serve", "web"), ("worker", "worker"), ("demo_engine", "engine")):
+            killed = up.child(command)
+            killed.kill()
+            up.wait_for(f"{name} ended (killed by SIGKILL): restarting it")
+            _wait_until_another(up, command, killed.pid)
+        assert up.healthy()
+        assert up.end(signal.SIGTERM) == 0
+        assert up.alive() == []
+
+
+def _wait_until_another(up: Up, command: str, pid: int) -> None:
+    deadline = time.monotonic() + 20
+    while not any(command in found.cmdline() and found.pid != pid for found in up.alive()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_busy_port_is_one_clear_line_and_starts_nothing(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        run = manage(folder, "up", "--port", str(port))
+    assert run.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in run.stderr
+    assert len(run.stderr.strip().splitlines()) == 1
+    assert run.stdout == ""
+    assert not (folder / ".tito" / "data").exists()
+
+
+def test_given_services_are_used_and_none_is_embedded(folder: Path) -> None:
+    environment = clean_environment(DATABASE_URL=settings.DATABASE_URL, REDIS_URL=settings.REDIS_URL)
+    with Up(folder, environment=environment) as up:
+        up.ready()
+        assert up.healthy()
+        names = {found.name() for found in up.alive()}
+        assert not any(name.startswith(("postgres", "valkey")) for name in names)
+        assert not (folder / ".tito" / "data").exists()
+        assert up.end(signal.SIGTERM) == 0
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"DATABASE_URL": "postgres://u:hidden@127.0.0.1:1/n"}, "DATABASE_URL"),
+        ({"TITO_BIND": "0.0.0.0"}, "TITO_ALLOW_OPEN"),
+        ({"TITO_PORT": "high"}, "TITO_PORT"),
+        ({"TITO_HOME": "/dev/null"}, "TITO_HOME"),
+    ],
+)
+def test_what_cannot_work_is_said_without_a_traceback(
+    folder: Path, variables: dict[str, str], told: str
+) -> None:
+    run = manage(folder, "up", **{"TITO_PORT": "0", **variables})
+    assert run.returncode == 1
+    assert told in run.stderr
+    assert "Traceback" not in run.stderr
+    assert "hidden" not in run.stderr
+
+
+@pytest.mark.parametrize("command", ["serve", "worker", "migrate"])
+def test_parts_alone_without_services_say_what_to_do(folder: Path, command: str) -> None:
+    run = manage(folder, command)
+    assert run.returncode == 1
+    assert "run `manage.py up`" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="every other test here runs as an ordinary user already")
+def test_as_an_ordinary_user(folder: Path) -> None:
+    account = pwd.getpwnam("nobody")
+    os.chown(folder, account.pw_uid, account.pw_gid)
+    credentials = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    environment = clean_environment(HOME=str(folder), PYTHONPATH=sysconfig.get_path("purelib"))
+    python = _python_for(credentials, environment)
+    with Up(folder, python=(python,), environment=environment, credentials=credentials) as up:
+        up.ready()
+        assert up.healthy()
+        assert {found.uids().real for found in up.alive()} == {account.pw_uid}
+        assert up.home.stat().st_mode & 0o777 == 0o700
+        assert up.end(signal.SIGTERM) == 0
+        assert up.alive() == []
+
+
+def _python_for(credentials: dict[str, object], environment: dict[str, str]) -> str:
+    """An interpreter the account can run, which need not be ours (it may lie below /root)."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for python in (sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
+        command = [python, str(MANAGE), "up", "--help"]
+        try:
+            run = subprocess.run(command, cwd="/", env=environment, capture_output=True, **credentials)  # type: ignore[call-overload]
+        except OSError:
+            continue
+        if run.returncode == 0:
+            return python
+    pytest.skip("no interpreter, packages and checkout that an ordinary user can reach")
