@@ -51,8 +51,9 @@ def run_length(left: Ids, right: Ids) -> int:
 def slices_of(leaf: Leaf, rules: AssemblyRules) -> list[TurnSlice]:
     """One slice per turn. Raises SamplesFailed where the accumulated ids contradict the turns."""
     slices = []
+    wiped = {turn.parent for turn in leaf.turns if turn.realigns}
     for index, (turn, prompt_length) in enumerate(prompt_lengths(leaf)):
-        kept = _kept(leaf, turn, prompt_length, rules.max_trim_tokens)
+        kept = 0 if turn.seq in wiped else _kept(leaf, turn, prompt_length, rules.max_trim_tokens)
         slices.append(_slice(turn, index, prompt_length, kept, rules))
     if slices[-1].total != leaf.accumulated_ids.size:
         raise SamplesFailed(

@@ -21,6 +21,14 @@ Hook = TypeVar("Hook", Picker, Postprocessor)
 
 
 @dataclass(frozen=True, slots=True)
+class HookResult:
+    """What a picker kept and a post-processor made of it."""
+
+    picked: list[Sample]
+    rows: list[Sample]
+
+
+@dataclass(frozen=True, slots=True)
 class Hooks:
     """A resolved pair, with the names error texts show."""
 
@@ -29,11 +37,11 @@ class Hooks:
     postprocessor_name: str
     postprocessor: Postprocessor
 
-    def run(self, samples: list[Sample], session_metadata: JsonObject) -> list[Sample]:
+    def run(self, samples: list[Sample], session_metadata: JsonObject) -> HookResult:
         """Picks and post-processes. Raises SamplesFailed for whatever a hook does wrong."""
         try:
             picked = _pick(self.picker, samples, session_metadata)
-            rows = _returned(self.postprocessor(picked, session_metadata))
+            rows = _returned(self.postprocessor(list(picked), session_metadata))
             for row in rows:
                 _check_row(row)
         except Exception as error:
@@ -41,7 +49,7 @@ class Hooks:
                 f"session sample hook failed (picker={self.picker_name}, "
                 f"postprocessor={self.postprocessor_name}): {error}"
             ) from error
-        return rows
+        return HookResult(picked, rows)
 
 
 def _pick(picker: Picker, samples: list[Sample], session_metadata: JsonObject) -> list[Sample]:

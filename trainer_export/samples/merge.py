@@ -27,14 +27,18 @@ def mergeable(slices: Sequence[TurnSlice]) -> tuple[list[TurnSlice], Stop | None
 
 
 def _stop_between(held: TurnSlice, following: TurnSlice) -> Stop | None:
-    closed = held.status is Status.TRUNCATED and following.turn.cut_continuation is CutContinuation.CLOSE
-    if held.status is not Status.COMPLETED and not closed:
+    if held.status is not Status.COMPLETED and not _goes_on(held, following):
         return Stop(held.turn.seq, held.status.value)
     if _lacks(held.routed_experts, following.routed_experts) or _lacks(
         held.indexer_topk, following.indexer_topk
     ):
         return Stop(following.turn.seq, "replay_missing")
     return None
+
+
+def _goes_on(held: TurnSlice, following: TurnSlice) -> bool:
+    closed = held.status is Status.TRUNCATED and following.turn.cut_continuation is CutContinuation.CLOSE
+    return closed or following.turn.realigns
 
 
 def _lacks(held: object, following: object) -> bool:
@@ -56,7 +60,9 @@ def merged_tokens(slices: Sequence[TurnSlice]) -> Ids:
         buffer[shared : part.prompt_length] = part.turn.prompt_delta
         buffer[part.prompt_length : part.prompt_length + part.turn.completion.size] = part.turn.completion
         held = part.total
-    return buffer[:held]
+    tokens = buffer[:held]
+    tokens.setflags(write=False)
+    return tokens
 
 
 def _check_repeats(beyond_shared: Ids, part: TurnSlice) -> None:

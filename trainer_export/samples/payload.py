@@ -31,6 +31,18 @@ class SamplesPayload:
     """The wire form of `tree` and `linear` has a `reward` per sample, that of `rollback` has none."""
 
 
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Every step from leaves to rows, for whoever has to account for what is gone."""
+
+    leaves: list[Leaf]
+    raw: list[Sample]
+    """Leaves that the token budget leaves something of."""
+    picked: list[Sample]
+    rows: list[Sample]
+    session_metadata: JsonObject
+
+
 def samples_payload(
     forest: SessionForest,
     arguments: SamplesArguments,
@@ -39,21 +51,38 @@ def samples_payload(
     cache: SampleCache | None = None,
 ) -> SamplesPayload:
     """The payload of a session. Raises SamplesFailed (422) where assembly or a hook refuses."""
-    hooked = forest.policy != "rollback"
-    agent = agent_metadata(forest, arguments.metadata if hooked else None)
-    metadata = dict(forest.metadata)
-    if hooked and agent is not None:
-        metadata["agent"] = agent
+    gathered = gather(forest, arguments, hooks, rules, cache)
+    empty_reason = "all_truncated" if gathered.leaves else "no_records"
+    return SamplesPayload(
+        samples=gathered.rows,
+        session_metadata=gathered.session_metadata,
+        empty_reason=None if gathered.rows else empty_reason,
+        with_reward=forest.policy != "rollback",
+    )
+
+
+def gather(
+    forest: SessionForest,
+    arguments: SamplesArguments,
+    hooks: Hooks,
+    rules: AssemblyRules,
+    cache: SampleCache | None = None,
+) -> Gathered:
+    """Leaves, raw samples, and what the hooks make of them; no hook runs on nothing."""
     leaves = leaves_of(forest)
-    if not leaves:
-        return SamplesPayload([], metadata, "no_records", hooked)
-    samples = raw_samples(forest, leaves, replace(rules, max_seq_len=arguments.max_seq_len), cache)
-    if hooked and samples:
-        samples = hooks.run(samples, metadata)
-    elif agent:
-        for sample in samples:
-            sample.metadata = with_agent(sample.metadata, agent)
-    return SamplesPayload(samples, metadata, None if samples else "all_truncated", hooked)
+    raw = raw_samples(forest, leaves, replace(rules, max_seq_len=arguments.max_seq_len), cache)
+    metadata = dict(forest.metadata)
+    if forest.policy == "rollback":
+        for sample in raw:
+            sample.metadata = with_agent(sample.metadata, forest.finish_metadata)
+        return Gathered(leaves, raw, raw, raw, metadata)
+    agent = agent_metadata(forest, arguments.metadata)
+    if agent is not None:
+        metadata["agent"] = agent
+    if not raw:
+        return Gathered(leaves, raw, [], [], metadata)
+    result = hooks.run(raw, metadata)
+    return Gathered(leaves, raw, result.picked, result.rows, metadata)
 
 
 def agent_metadata(forest: SessionForest, given: Any) -> Any:

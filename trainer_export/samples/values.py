@@ -107,6 +107,10 @@ class Turn:
     """Commit of the reply, epoch seconds."""
     response_id: str | None = ""
     cut_continuation: CutContinuation = CutContinuation.NONE
+    continues: int | None = None
+    """Of a root that was not healed: seq of the node whose messages it continues though its ids do not."""
+    realigns: bool = False
+    """Made by `reconcile` only: the prompt delta stands in place of the parent's whole completion."""
     routed_experts: bytes | None = None
     """Little-endian int32 rows; None = no payload, b"" = an empty one."""
     routed_experts_start: int | None = None
@@ -171,6 +175,8 @@ class SessionForest:
     """`metadata` of GET /sessions/{id}, in its order; copied before hooks see it."""
     mismatches: Mapping[int, Any] = field(default_factory=dict)
     """`tito_session_mismatch` by leaf seq; a leaf for which it could not be computed is absent."""
+    healed: bool = True
+    """False: every turn was rendered from the client's messages (`healing=false`, or after a passthrough)."""
     healer: Mapping[str, int] | None = None
     """The four `linear_healer` counters."""
     finish_metadata: JsonObject = field(default_factory=dict)

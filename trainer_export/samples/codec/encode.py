@@ -1,13 +1,12 @@
 """Samples to the wire: JSON for what is said about them, tensors for what is said per token."""
 
-from typing import Any
-
 import numpy as np
 
 from sessions_app.errors import SamplesFailed
 from sessions_app.json_text import dumps
-from trainer_export.samples.codec.fields import META, TENSOR_FIELDS, TensorField
+from trainer_export.samples.codec.fields import META
 from trainer_export.samples.codec.safetensors import Array, write
+from trainer_export.samples.codec.tensors import tensors_of
 from trainer_export.samples.payload import SamplesPayload
 from trainer_export.samples.sample import Sample
 from trainer_export.samples.values import JsonObject
@@ -18,7 +17,7 @@ def encode_samples(payload: SamplesPayload) -> bytes:
     tensors: dict[str, Array] = {}
     entries = []
     for index, sample in enumerate(payload.samples):
-        arrays = {field.name: _array(field, sample) for field in TENSOR_FIELDS}
+        arrays = tensors_of(sample)
         tensors |= {f"{name}.{index}": array for name, array in arrays.items() if array is not None}
         nulls = [name for name, array in arrays.items() if array is None]
         entries.append(_entry(sample, payload.with_reward) | {"nulls": nulls})
@@ -30,7 +29,7 @@ def encode_json(payload: SamplesPayload) -> bytes:
     """The same as one JSON document: the tensors are lists inside their sample."""
     entries = []
     for sample in payload.samples:
-        arrays = {field.name: _array(field, sample) for field in TENSOR_FIELDS}
+        arrays = tensors_of(sample)
         entries.append(_entry(sample, payload.with_reward) | arrays)
     return _meta(payload, entries)
 
@@ -60,32 +59,3 @@ def _entry(sample: Sample, with_reward: bool) -> JsonObject:
         "metadata": sample.metadata,
     }
     return entry | {"reward": sample.reward} if with_reward else entry
-
-
-def _array(field: TensorField, sample: Sample) -> Array | None:
-    value = getattr(sample, field.name)
-    if value is None:
-        return None
-    return _converted(field, value) if field.converts else _as_it_is(field, value)
-
-
-def _converted(field: TensorField, value: Any) -> Array:
-    try:
-        given: Array = np.asarray(value)
-        if given.ndim == field.rank and (given.dtype.kind in "biuf" or not given.size):
-            with np.errstate(all="ignore"):
-                array = given.astype(field.dtype)
-            if np.array_equal(given, array, equal_nan=given.dtype.kind == "f"):
-                return array
-    except (OverflowError, TypeError, ValueError):
-        pass
-    raise SamplesFailed(f"{field.name} values do not fit wire dtype {np.dtype(field.dtype).name}")
-
-
-def _as_it_is(field: TensorField, value: Any) -> Array:
-    array: Array = np.asarray(value)
-    if array.dtype != field.dtype:
-        raise SamplesFailed(f"{field.name} must have dtype {np.dtype(field.dtype).name}, got {array.dtype}")
-    if array.ndim != field.rank:
-        raise SamplesFailed(f"{field.name} must have {field.rank} dimensions, got {array.ndim}")
-    return array
