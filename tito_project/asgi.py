@@ -1,29 +1,43 @@
-"""ASGI entry: Django, and the start and end of the server's life."""
+"""ASGI entry: the endpoints that agents call directly, everything else through Django, and the server's life."""
 
+import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
+from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
+from django.conf import settings
 from django.core.asgi import get_asgi_application
-
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tito_project.settings")
 
 _django = get_asgi_application()
 
+from sessions_app.api import asgi as direct  # noqa: E402  (needs the applications to be loaded)
+from sessions_app.api import runtime  # noqa: E402
+from sessions_app.api.wiring import build_profile, conninfo  # noqa: E402
 
-async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """Requests go to Django; the lifespan protocol is answered here."""
+logger = logging.getLogger(__name__)
+
+
+async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    """Agents' endpoints are served on the loop; the rest is Django's."""
     if scope["type"] == "lifespan":
         await _live(receive, send)
-    else:
-        await _django(scope, receive, send)
+        return
+    if scope["type"] == "http" and (found := direct.route(scope["path"])):
+        await direct.serve(scope, receive, send, *found)
+        return
+    await _django(scope, receive, send)
 
 
-async def _live(receive: Receive, send: Send) -> None:
+async def _live(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     await receive()
+    try:
+        started = await runtime.start(conninfo(), build_profile, settings.TITO)
+    except Exception as error:
+        logger.error("cannot start: %s", error)
+        await send({"type": "lifespan.startup.failed", "message": str(error)})
+        return
     await send({"type": "lifespan.startup.complete"})
     await receive()
+    await runtime.stop(started)
     await send({"type": "lifespan.shutdown.complete"})

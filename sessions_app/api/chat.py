@@ -1,6 +1,6 @@
 """POST /sessions/{id}/v1/chat/completions."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
 from time import perf_counter
@@ -12,7 +12,8 @@ from rest_framework.request import Request
 
 from sessions_app import errors
 from sessions_app.api import access, runtime
-from sessions_app.api.direct import DirectView, bytes_response, json_response, with_error_headers
+from sessions_app.api.direct import DirectView, bytes_response, copy_headers, json_response, with_error_headers
+from sessions_app.api.proxy import ProxyView
 from sessions_app.api.runtime import Runtime
 from sessions_app.json_text import dumps, loads
 from sessions_app.protocols import openai_chat, sse
@@ -21,21 +22,18 @@ from sessions_app.store import sessions
 from sessions_app.store.values import SessionSettings
 from sessions_app.turns.values import Arrival, TurnResult
 
-_NOT_PASSED_BACK = frozenset({
-    "content-length", "transfer-encoding", "content-encoding", "server", "date", "connection", "keep-alive",
-    "proxy-authenticate", "proxy-authorization", "te", "trailer", "upgrade",
-})  # fmt: skip
 _EVENT_STREAM = "text/event-stream; charset=utf-8"
 
 
-class ChatView(DirectView):
-    """One chat turn of a session named by the URL."""
-
-    http_method_names = ["post"]
+class ChatView(ProxyView):
+    """One chat turn of a session named by the URL. Methods other than POST are the raw proxy's."""
 
     _linear = False
+    path = openai_chat.PATH.lstrip("/")
 
-    async def post(self, request: Request, session_id: str) -> HttpResponseBase:
+    async def post(  # type: ignore[override]
+        self, request: Request, session_id: str
+    ) -> HttpResponseBase:
         """Generate the next reply of a conversation."""
         state = runtime.current()
         if state.draining:
@@ -138,13 +136,6 @@ def _json_reply(result: TurnResult, *, passed_through: bool) -> HttpResponse:
     for name, value in tito_headers(result).items():
         response[name] = value
     return response
-
-
-def copy_headers(response: HttpResponse, headers: Mapping[str, str]) -> None:
-    """The engine's headers, without those of its connection."""
-    for name, value in headers.items():
-        if name.lower() not in _NOT_PASSED_BACK:
-            response[name] = value
 
 
 def _event_stream(

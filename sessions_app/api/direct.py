@@ -23,6 +23,11 @@ from sessions_app.protocols.errors import plain_error
 
 logger = logging.getLogger(__name__)
 
+_NOT_PASSED_BACK = frozenset({
+    "content-length", "transfer-encoding", "content-encoding", "server", "date", "connection", "keep-alive",
+    "proxy-authenticate", "proxy-authorization", "te", "trailer", "upgrade",
+})  # fmt: skip
+
 ERROR_CODE, RETRYABLE = "X-Tito-Error-Code", "X-Tito-Retryable"
 
 
@@ -80,7 +85,7 @@ class DirectView(APIView):
         self, request: HttpRequest, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
         """Run the handler of the method on this loop."""
-        self.args, self.kwargs = args, kwargs
+        self.args, self.kwargs, self.format_kwarg = args, kwargs, None
         drf_request = self.initialize_request(request, *args, **kwargs)
         self.request, self.headers = drf_request, self.default_response_headers
         drf_request.accepted_renderer, drf_request.accepted_media_type = self.perform_content_negotiation(drf_request)
@@ -141,3 +146,10 @@ def with_error_headers(response: HttpResponseBase, error: TitoError) -> HttpResp
     if error.retry_after_s is not None:
         response["Retry-After"] = str(error.retry_after_s)
     return response
+
+
+def copy_headers(response: HttpResponse, headers: Mapping[str, str]) -> None:
+    """The engine's headers, without those of its connection."""
+    for name, value in headers.items():
+        if name.lower() not in _NOT_PASSED_BACK:
+            response[name] = value

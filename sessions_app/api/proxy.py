@@ -5,8 +5,7 @@ from rest_framework.request import Request
 
 from sessions_app import errors
 from sessions_app.api import access, runtime
-from sessions_app.api.chat import copy_headers
-from sessions_app.api.direct import DirectView, bytes_response
+from sessions_app.api.direct import DirectView, bytes_response, copy_headers
 from sessions_app.protocols.errors import reference_error
 from sessions_app.store import sessions
 
@@ -15,9 +14,12 @@ class ProxyView(DirectView):
     """Any other path below a session."""
 
     http_method_names = ["get", "post", "put", "delete", "patch"]
+    path = ""
+    """The path below the session, where the URL pattern does not give it."""
 
-    async def get(self, request: Request, session_id: str, path: str) -> HttpResponseBase:
+    async def get(self, request: Request, session_id: str, path: str = "") -> HttpResponseBase:
         """Forward the request to the engine as it is."""
+        path = path or self.path
         state = runtime.current()
         settings = await access.open_session(state, request, session_id)
         if not await sessions.exists(state.db, settings.id):

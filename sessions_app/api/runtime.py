@@ -9,8 +9,6 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from django.conf import settings
-
 from sessions_app.errors import NotReady
 from sessions_app.store import records
 from sessions_app.store.pool import LOST_CONNECTION, Database
@@ -66,11 +64,10 @@ def current() -> Runtime:
     return _current
 
 
-async def start(build: Callable[[str], Profile | None], configuration: Configuration | None = None) -> Runtime:
+async def start(conninfo: str, build: Callable[[str], Profile | None], configuration: Configuration) -> Runtime:
     """Open the pool, load the default profile, settle what dead processes left."""
     global _current
-    configuration = configuration or settings.TITO
-    db = Database(settings.HOT_PATH_DSN, max_size=configuration.db_pool)
+    db = Database(conninfo, max_size=configuration.db_pool)
     await db.open()
     profiles = Profiles(build)
     await profiles.get(DEFAULT_PROFILE)

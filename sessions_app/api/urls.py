@@ -10,16 +10,14 @@ from sessions_app.api.sessions import SessionsView, SessionView
 
 _SESSION = r"sessions/(?P<session_id>[^/]+)"
 
-ROUTES: list[tuple[str, type[DirectView], tuple[str, ...]]] = [
-    (r"health", HealthView, ()),
-    (r"ready", ReadyView, ()),
-    (r"sessions", SessionsView, ()),
-    (_SESSION, SessionView, ()),
-    (_SESSION + r"/v1/chat/completions", ChatView, ("POST",)),
-    (_SESSION + r"/(?P<path>.+)", ProxyView, ()),
+ROUTES: list[tuple[str, type[DirectView]]] = [
+    (r"health", HealthView),
+    (r"ready", ReadyView),
+    (r"sessions", SessionsView),
+    (_SESSION, SessionView),
+    (_SESSION + r"/v1/chat/completions", ChatView),
+    (_SESSION + r"/(?P<path>.+)", ProxyView),
 ]
-"""Pattern, view, and the methods it takes from later patterns (none named: it answers every method)."""
+"""Patterns and views; the first that matches answers."""
 
-urlpatterns: list[URLPattern | URLResolver] = [
-    re_path(rf"^{pattern}$", view.as_view()) for pattern, view, _ in ROUTES
-]
+urlpatterns: list[URLPattern | URLResolver] = [re_path(rf"^{pattern}$", view.as_view()) for pattern, view in ROUTES]

@@ -131,8 +131,3 @@ class Renderer(Protocol):
     def compare(self, expected: Ids, actual: Ids) -> list[Mismatch]:
         """Where served ids differ from a fresh render of the same messages, by the family's rules."""
         ...
-
-    def compare(self, expected: Ids, actual: Ids) -> list[Mismatch]:
-        """Differences between a fresh render without generation prompt and the served ids of the same
-        messages."""
-        ...

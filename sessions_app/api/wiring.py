@@ -1,0 +1,104 @@
+"""Builds a profile from its row. The environment wins over the row `default` at each start and pins what it sets."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
+from psycopg.conninfo import make_conninfo
+
+from sessions_app.backends.factory import create_backend
+from sessions_app.json_text import loads, text_of
+from sessions_app.models import ModelProfile
+from sessions_app.rendering.factory import load_renderer
+from sessions_app.turns.heads import HeadIndex
+from sessions_app.turns.profiles import DEFAULT_PROFILE, Profile
+from tito_project.configuration import Configuration
+
+_PINNED_BY = {
+    "model": "TITO_MODEL",
+    "chat_template": "TITO_CHAT_TEMPLATE",
+    "chat_template_kwargs": "TITO_CHAT_TEMPLATE_KWARGS",
+    "renderer": "TITO_RENDERER",
+    "tool_parser": "TITO_TOOL_PARSER",
+    "reasoning_parser": "TITO_REASONING_PARSER",
+    "backend": "TITO_BACKEND",
+    "backend_url": "TITO_BACKEND_URL",
+}
+
+
+def conninfo() -> str:
+    """The database that Django uses, for the pool of the hot path."""
+    values = connection.settings_dict
+    return make_conninfo(
+        host=values["HOST"] or None,
+        port=values["PORT"] or None,
+        dbname=values["NAME"],
+        user=values["USER"] or None,
+        password=values["PASSWORD"] or None,
+        application_name="tito",
+    )
+
+
+def build_profile(name: str) -> Profile | None:
+    """A profile ready to start; None when there is no row of that name. Slow: loads a tokenizer."""
+    row = mirrored_default() if name == DEFAULT_PROFILE else ModelProfile.objects.filter(name=name).first()
+    if row is None:
+        return None
+    configuration = configured(settings.TITO, row)
+    try:
+        renderer = load_renderer(
+            configuration.renderer,
+            model=configuration.model,
+            chat_template=configuration.chat_template,
+            kwargs=configuration.chat_template_kwargs,
+            tool_parser=configuration.tool_parser,
+            reasoning_parser=configuration.reasoning_parser,
+        )
+    except ValueError as error:
+        raise ImproperlyConfigured(f"profile {name!r}: {error}") from error
+    return Profile(name, renderer, create_backend(configuration, renderer), HeadIndex())
+
+
+def mirrored_default() -> ModelProfile:
+    """The row `default`, with everything the environment sets."""
+    configuration: Configuration = settings.TITO
+    row, created = ModelProfile.objects.get_or_create(name=DEFAULT_PROFILE)
+    pinned = [column for column, variable in _PINNED_BY.items() if variable in configuration.pinned]
+    columns = list(_PINNED_BY) if created else pinned
+    wanted = {column: _stored(getattr(configuration, column)) for column in columns} | {"pinned": ",".join(pinned)}
+    changed = [column for column, value in wanted.items() if getattr(row, column) != value]
+    for column in changed:
+        setattr(row, column, wanted[column])
+    if changed:
+        row.save(update_fields=[*changed, "updated_at"])
+    return row
+
+
+def configured(configuration: Configuration, row: ModelProfile) -> Configuration:
+    """The configuration with a profile's values in place."""
+    return replace(
+        configuration,
+        model=row.model,
+        chat_template=Path(row.chat_template) if row.chat_template else None,
+        chat_template_kwargs=loads(row.chat_template_kwargs.encode()),
+        renderer=row.renderer,
+        tool_parser=row.tool_parser,
+        reasoning_parser=row.reasoning_parser,
+        backend=row.backend,
+        backend_url=tuple(url for url in row.backend_url.split(",") if url),
+    )
+
+
+def _stored(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case dict():
+            return text_of(value)
+        case tuple():
+            return ",".join(value)
+        case _:
+            return str(value)

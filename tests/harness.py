@@ -1,0 +1,43 @@
+"""The whole server inside the test process: real HTTP, real Postgres, any configuration."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from django.conf import settings
+
+from tito_project.configuration import read
+from tito_project.env import Environment
+
+
+@contextmanager
+def running_server(environment: dict[str, str] | None = None) -> Iterator[str]:
+    """Serve under an environment until the block ends; yields the base URL."""
+    from tito_project.asgi import application
+
+    before = settings.TITO
+    settings.TITO = read(Environment({"TITO_HOME": str(before.home)} | (environment or {})))
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(
+        uvicorn.Config(application, lifespan="on", log_level="warning", access_log=False, server_header=False)
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        _wait_started(server, thread)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        settings.TITO = before
+
+
+def _wait_started(server: uvicorn.Server, thread: threading.Thread) -> None:
+    deadline = time.monotonic() + 60
+    while not server.started:
+        if not thread.is_alive() or time.monotonic() > deadline:
+            raise RuntimeError("the server under test did not start")
+        time.sleep(0.01)
