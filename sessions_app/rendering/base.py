@@ -49,7 +49,7 @@ class TemplateRendererBase:
         self._clones: dict[str, Self] = {}
         self._clones_lock = threading.Lock()
         self._text = self._prompt_text({**tokenizer.template_variables, **self.template_kwargs})
-        self._reasoning_opened = opens_reasoning(self._text.generation_prompt())
+        self._reasoning_opened = opens_reasoning(self._text.generation_prompt() or "")
 
     def _prompt_text(self, variables: Mapping[str, Any]) -> PromptText:
         """The template as this kind of renderer runs it."""

@@ -1,8 +1,9 @@
 """How a template closes a generated turn: learned from dummy turns, once for each kind of turn.
 
 The close is what the template prints between the end of what the model says and the next message, e.g.
-`<|im_end|>` and a newline; in templates whose stop token opens the next message it is empty. Invariant:
-learning never sees a real history, so its cost is constant.
+`<|im_end|>` and a newline; in templates whose stop token opens the next message it is empty. It is read
+off turns that something follows: at the very end of a conversation templates print other things.
+Invariant: learning never sees a real history, so its cost is constant.
 """
 
 import json
@@ -10,14 +11,24 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import combinations
 
 from sessions_app.errors import TemplateError
-from sessions_app.rendering.dummy import OPENINGS, SENTINEL, TEXT_TURN, USER_SENTINEL, calls_of, standing_for
+from sessions_app.rendering.dummy import (
+    OPENINGS,
+    SENTINEL,
+    TEXT_TURN,
+    USER_SENTINEL,
+    calls_of,
+    results_of,
+    standing_for,
+)
 from sessions_app.rendering.prompt_text import PromptText
 from sessions_app.rendering.protocol import Ids, Message, RendererRefused, Tool
 from sessions_app.rendering.tokenizer import ChatTokenizer
 
 _MOST_KINDS = 256
+_FOLLOWER: Message = {"role": "user", "content": "dummy follower"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,10 @@ class Close:
     does not print the sentinel."""
     text: str
     ids: Ids
+    base: str
+    """Everything the template prints up to the end of the close."""
+    at_end: str
+    """What it prints in place of the close at the very end of a conversation."""
 
 
 class Closing:
@@ -41,6 +56,7 @@ class Closing:
     def __init__(self, tokenizer: ChatTokenizer, text: PromptText) -> None:
         self._tokenizer = tokenizer
         self._text = text
+        self._prompt = text.generation_prompt()
         self._known: dict[tuple[object, ...], Close] = {}
         self._lock = threading.Lock()
 
@@ -63,100 +79,149 @@ class Closing:
         return glue[overlap(served, glue) :]
 
     def before(
-        self, close: Close, last_message: Message, tools: Sequence[Tool] | None, new: Sequence[Message]
-    ) -> tuple[str, str]:
-        """Close and delta as texts when these messages follow a turn like the last one. Raises
-        RendererRefused."""
-        history = [*close.opening, standing_for(last_message)]
+        self, last_message: Message, tools: Sequence[Tool] | None, new: Sequence[Message]
+    ) -> tuple[Close, str]:
+        """The close and the text that follows it when these messages follow a turn like the last one.
+        Raises RendererRefused."""
+        close = self.of(last_message, tools)
+        turn = standing_for(last_message)
         try:
-            whole = self._text([*history, *new], tools, add_generation_prompt=True)
+            whole = self._text([*close.opening, turn, *new], tools, add_generation_prompt=True)
         except TemplateError as error:
             raise RendererRefused("template_not_append_only", str(error)) from error
-        if close.tail is None:
-            base = self._text(history, tools, add_generation_prompt=False)
-            if not whole.startswith(base):
-                raise RendererRefused(
-                    "template_not_append_only", "new messages change how the last turn is printed"
-                )
-            return close.text, whole[len(base) :]
-        head, found, after = whole.partition(SENTINEL)
-        if not found or not head.startswith(close.opening_text):
+        delta = _behind(close, whole)
+        if delta is None and calls_of(last_message):
+            close = self._learn(turn, tools)
+            delta = _behind(close, whole)
+        if delta is None:
             raise RendererRefused(
                 "template_not_append_only", "new messages change how earlier ones are printed"
             )
-        if not after.startswith(close.tail):
-            raise RendererRefused("close_unresolved", "new messages change how the last turn ends")
-        return self._split_close(close, after[len(close.tail) :])
-
-    def _split_close(self, close: Close, after: str) -> tuple[str, str]:
-        """The close, which may start with another special token inside a history than at its end, and the
-        rest."""
-        if after.startswith(close.text):
-            return close.text, after[len(close.text) :]
-        marks = self._tokenizer.separator_texts
-        rest = next((close.text[len(mark) :] for mark in marks if close.text.startswith(mark)), None)
-        for moved in (mark + rest for mark in marks) if rest is not None else ():
-            if after.startswith(moved):
-                return moved, after[len(moved) :]
-        raise RendererRefused("close_unresolved", "a turn ends differently inside a history")
+        return close, delta
 
     def _learn(self, turn: Message, tools: Sequence[Tool] | None) -> Close:
         problem: Exception | None = None
         for opening in OPENINGS:
             try:
-                base = self._text([*opening, turn], tools, add_generation_prompt=False)
-                return self._isolated(opening, turn, base, tools)
+                return self._isolated(opening, turn, tools)
             except (TemplateError, RendererRefused) as error:
                 problem = problem or error
         raise RendererRefused(
             "close_unresolved", f"the template's close of a turn cannot be told apart: {problem}"
         )
 
-    def _isolated(
-        self, opening: tuple[Message, ...], turn: Message, base: str, tools: Sequence[Tool] | None
-    ) -> Close:
-        if turn is TEXT_TURN:
-            if base.count(SENTINEL) != 1:
-                raise RendererRefused(
-                    "close_unresolved", "the template does not print a turn's text exactly once"
-                )
-            tail: str | None = ""
-            text = base.partition(SENTINEL)[2]
-        else:
-            tail, text = self._close_of_calls(opening, base, tools)
-        return Close(opening, _up_to_user(base), tail, text, self._tokenizer.encode_after("", text))
+    def _isolated(self, opening: tuple[Message, ...], turn: Message, tools: Sequence[Tool] | None) -> Close:
+        told = self._text([*opening, turn], tools, add_generation_prompt=False)
+        if turn is TEXT_TURN and told.count(SENTINEL) != 1:
+            raise RendererRefused(
+                "close_unresolved", "the template does not print a turn's text exactly once"
+            )
+        start = self._end_of_sentinel(opening, told, tools)
+        head, at_end = told[:start], told[start:]
+        span = self._span(at_end, self._continued(opening, turn, tools, head))
+        text = span if turn is TEXT_TURN else self._close_of_calls(span, tools)
+        tail = span[: len(span) - len(text)]
+        return Close(
+            opening,
+            told[: told.find(USER_SENTINEL) + len(USER_SENTINEL)] if USER_SENTINEL in told else "",
+            tail if SENTINEL in told else None,
+            text,
+            self._tokenizer.encode_after("", text),
+            head + span,
+            at_end.removeprefix(tail),
+        )
 
-    def _close_of_calls(
-        self, opening: tuple[Message, ...], base: str, tools: Sequence[Tool] | None
-    ) -> tuple[str | None, str]:
-        """Tail of the call, and the close: from the last special token on, or as after a turn of text."""
-        visible = base.rfind(SENTINEL)
-        after = base[visible + len(SENTINEL) :] if visible >= 0 else self._generated(opening, base, tools)
-        close = self._from_last_special(after)
-        text_close = self.of(TEXT_TURN, tools).text
-        if after.endswith(text_close) and len(text_close) > len(close or ""):
-            close = text_close
-        if close is None:
-            if not after.endswith(text_close):
-                raise RendererRefused("close_unresolved", "a turn of tool calls ends like nothing known")
-            close = text_close
-        return (after[: len(after) - len(close)] if visible >= 0 else None), close
+    def _end_of_sentinel(self, opening: tuple[Message, ...], told: str, tools: Sequence[Tool] | None) -> int:
+        """Where what the model says ends; in templates that do not print it, where its turn begins."""
+        visible = told.rfind(SENTINEL)
+        if visible >= 0:
+            return visible + len(SENTINEL)
+        return common_length(self._text(opening, tools, add_generation_prompt=True), told)
 
-    def _generated(self, opening: tuple[Message, ...], base: str, tools: Sequence[Tool] | None) -> str:
-        """The part of the render that only the dummy turn can have brought."""
-        prompt = self._text(opening, tools, add_generation_prompt=True)
-        return base[common_length(prompt, base) :]
+    def _continued(
+        self, opening: tuple[Message, ...], turn: Message, tools: Sequence[Tool] | None, head: str
+    ) -> list[str]:
+        """What stands behind the turn when only a generation prompt follows ("" where the template then
+        drops the turn), and when messages do, for each kind that the template takes."""
+        found = [self._behind_turn([*opening, turn], tools, head) or ""]
+        for new in filter(None, (results_of(turn), [_FOLLOWER])):
+            try:
+                after = self._behind_turn([*opening, turn, *new], tools, head)
+            except TemplateError:
+                continue
+            if after is not None and new[-1]["content"] in after:
+                found.append(after)
+        return found
 
-    def _from_last_special(self, text: str) -> str | None:
-        """The text from its last special token on; None without one."""
-        start = max((text.rfind(token) for token in self._tokenizer.separator_texts), default=-1)
-        return text[start:] if start >= 0 else None
+    def _behind_turn(self, messages: list[Message], tools: Sequence[Tool] | None, head: str) -> str | None:
+        whole = self._text(messages, tools, add_generation_prompt=True)
+        if SENTINEL in whole:
+            return whole.rpartition(SENTINEL)[2]
+        return whole[len(head) :] if whole.startswith(head) else None
+
+    def _span(self, at_end: str, continued: list[str]) -> str:
+        """From the sentinel to the end of the close: what the generation prompt leaves of a prompt, else what
+        prompts and longer histories share, else what stands at the very end."""
+        asked, *followed = continued
+        if asked and self._prompt is not None and asked.endswith(self._prompt):
+            span = asked[: len(asked) - len(self._prompt)]
+            if all(after.startswith(span) for after in followed):
+                return span
+        for left, right in combinations(continued, 2):
+            shared = self._shared(left, right)
+            if shared is not None and all(after.startswith(shared) for after in followed):
+                return shared
+        if all(after.startswith(at_end) for after in followed):
+            return at_end
+        raise RendererRefused("close_unresolved", "a turn ends differently when something follows")
+
+    def _shared(self, left: str, right: str) -> str | None:
+        """The common beginning in whole tokens, without the opener of the next message that both may
+        share."""
+        ids, other = self._tokenizer.encode(left), self._tokenizer.encode(right)
+        size = min(ids.size, other.size)
+        different = (ids[:size] != other[:size]).nonzero()[0]
+        shared = ids[: int(different[0]) if different.size else size].tolist()
+        if different.size and shared and shared[-1] in self._tokenizer.marks:
+            shared = shared[:-1]
+        shared = self._up_to_end(shared)
+        text = self._tokenizer.decode(shared)
+        has_mark = any(number in self._tokenizer.marks for number in shared)
+        return text if has_mark and left.startswith(text) else None
+
+    def _up_to_end(self, ids: list[int]) -> list[int]:
+        """Ids up to the first mark behind a configured end of generation."""
+        ends = [index for index, number in enumerate(ids) if number in self._tokenizer.end_ids]
+        for index in range(ends[-1] + 1, len(ids)) if ends else ():
+            if ids[index] in self._tokenizer.marks:
+                return ids[:index]
+        return ids
+
+    def _close_of_calls(self, span: str, tools: Sequence[Tool] | None) -> str:
+        """The close in the span behind the last call: from the last special token on, or as after a turn
+        of text."""
+        start = max((span.rfind(token) for token in self._tokenizer.separator_texts), default=-1)
+        close = span[start:] if start >= 0 else ""
+        text_close = self._text_close(tools)
+        return text_close if span.endswith(text_close) and len(text_close) > len(close) else close
+
+    def _text_close(self, tools: Sequence[Tool] | None) -> str:
+        try:
+            return self.of(TEXT_TURN, tools).text
+        except RendererRefused:
+            return ""
 
 
-def _up_to_user(base: str) -> str:
-    """What follows the dummy user's text may change later, e.g. reasoning that a template drops."""
-    end = base.find(USER_SENTINEL)
-    return base.partition(SENTINEL)[0] if end < 0 else base[: end + len(USER_SENTINEL)]
+def _behind(close: Close, whole: str) -> str | None:
+    """What a prompt holds behind the close of the dummy turn; None when it holds no such turn, or another
+    opening."""
+    if close.tail is None:
+        return whole[len(close.base) :] if whole.startswith(close.base) else None
+    head, found, after = whole.partition(SENTINEL)
+    if not found or not head.startswith(close.opening_text):
+        return None
+    span = close.tail + close.text
+    return after[len(span) :] if after.startswith(span) else None
 
 
 def common_length(left: str, right: str) -> int:

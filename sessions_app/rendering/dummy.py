@@ -49,6 +49,14 @@ def standing_for(last_message: Message) -> Message:
     return call_turn(calls) if calls else TEXT_TURN
 
 
+def results_of(turn: Message) -> list[Message]:
+    """A tool's answer to every call of a turn."""
+    return [
+        {"role": "tool", "content": "dummy result", "tool_call_id": call_id, "name": name}
+        for name, call_id in calls_of(turn)
+    ]
+
+
 def calls_of(message: Message) -> list[tuple[str, Any]]:
     """Names and ids of a message's tool calls; what is no call is left out."""
     calls = message.get("tool_calls")

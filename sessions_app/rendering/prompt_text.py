@@ -97,14 +97,14 @@ class PromptText:
         fixed = replace(self, dump_tools=lambda _: ordered)
         return "\0".join(fixed._head_of(messages) for messages in ([_USER], [_SYSTEM, _USER]))
 
-    def generation_prompt(self) -> str:
-        """What the template prints to make the assistant speak; "" where it cannot be told apart."""
+    def generation_prompt(self) -> str | None:
+        """What the template prints to make the assistant speak; None where it cannot be told apart."""
         try:
             told = self([_USER], None, add_generation_prompt=False)
             asked = self([_USER], None, add_generation_prompt=True)
         except TemplateError:
-            return ""
-        return asked[len(told) :] if asked.startswith(told) else ""
+            return None
+        return asked[len(told) :] if asked.startswith(told) else None
 
     def _head_of(self, messages: list[Message]) -> str:
         try:

@@ -6,6 +6,7 @@ opener, is neither doubled nor lost; what cannot be told apart is refused with a
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sessions_app.rendering.base import TemplateRendererBase
 from sessions_app.rendering.chat_template import ChatTemplate
 from sessions_app.rendering.closing import Close, Closing, common_length, overlap
 from sessions_app.rendering.comparator import ComparisonRules
-from sessions_app.rendering.dummy import ONE_CALL, SENTINEL, TEXT_TURN, TOOL
+from sessions_app.rendering.dummy import ONE_CALL, SENTINEL, TEXT_TURN, TOOL, results_of
 from sessions_app.rendering.parsers.reply import ReplyParser
 from sessions_app.rendering.prompt_text import PromptText, plain_text
 from sessions_app.rendering.protocol import Extension, Ids, Message, RendererRefused, Tool
@@ -41,6 +42,7 @@ class TemplateRenderer(TemplateRendererBase):
         self._closing = Closing(tokenizer, self._text)
         deltas = {role: self._probed_delta(role) for role in _ROLES}
         self.append_roles = frozenset(role for role, delta in deltas.items() if delta is not None)
+        self._closes = self._known_closes()
         self._closers = self._learned_closers()
         self._openers = frozenset() if self._closers else self._learned_openers(deltas)
         self.max_trim_tokens = 1 if self._openers else 0
@@ -61,10 +63,8 @@ class TemplateRenderer(TemplateRendererBase):
     ) -> Extension:
         """See Renderer. A cut turn needs no rule of its own: what is missing of the close is added either
         way."""
-        close = self._closing.of(last_message, tools)
-        glue_text, delta_text = self._closing.before(close, last_message, tools, new_messages)
-        glue = close.ids if glue_text == close.text else self.tokenizer.encode_after("", glue_text)
-        return self._joined(served, glue, self.tokenizer.encode_after(glue_text, delta_text))
+        close, delta = self._closing.before(last_message, tools, new_messages)
+        return self._joined(served, close.ids, self.tokenizer.encode_after(close.text, delta))
 
     def _joined(self, served: Ids, glue: Ids, delta: Ids) -> Extension:
         """The served end against the close and what follows it."""
@@ -103,39 +103,41 @@ class TemplateRenderer(TemplateRendererBase):
 
     def _probed_delta(self, role: str) -> Ids | None:
         """Ids that a message of this role adds; None when the template cannot append it."""
-        turn, tools = (ONE_CALL, [TOOL]) if role == "tool" else (TEXT_TURN, None)
-        message: dict[str, Any] = {"role": role, "content": _NEW_SENTINEL}
+        message: Message = {"role": role, "content": _NEW_SENTINEL}
         if role == "tool":
-            message |= {"tool_call_id": "call00001", "name": "probe"}
-        try:
-            close = self._closing.of(turn, tools)
-            delta = self._closing.before(close, turn, tools, [message])[1]
-        except RendererRefused:
-            return None
-        return self.tokenizer.encode(delta) if _NEW_SENTINEL in delta else None
+            message = {**results_of(ONE_CALL)[0], "content": _NEW_SENTINEL}
+        for tools in (None, [TOOL]):
+            try:
+                delta = self._closing.before(ONE_CALL if role == "tool" else TEXT_TURN, tools, [message])[1]
+            except RendererRefused:
+                continue
+            if _NEW_SENTINEL in delta:
+                return self.tokenizer.encode(delta)
+        return None
 
-    def _closes(self) -> list[tuple[Message, list[Tool] | None, Close]]:
+    def _known_closes(self) -> list[Close]:
         """The closes of a turn of text and of one with a call."""
         closes = []
-        for turn, tools in ((TEXT_TURN, None), (ONE_CALL, [TOOL])):
+        for turn, tools in product((TEXT_TURN, ONE_CALL), (None, [TOOL])):
             try:
-                closes.append((turn, tools, self._closing.of(turn, tools)))
+                closes.append(self._closing.of(turn, tools))
             except RendererRefused:
                 continue
         return closes
 
     def _learned_closers(self) -> frozenset[int]:
-        """The first mark of every close: what ends a turn in this template, at its end or inside a
-        history."""
-        spelled = []
-        for turn, tools, close in self._closes():
-            spelled.append(close.ids)
-            try:
-                spelled.append(self.tokenizer.encode(self._closing.before(close, turn, tools, [])[0]))
-            except RendererRefused:
-                continue
-        firsts = (next((i for i in ids.tolist() if i in self.tokenizer.marks), None) for ids in spelled)
-        return frozenset(first for first in firsts if first is not None)
+        """What ends a turn in this template: the configured end if a close has it, else its last mark; and
+        what stands in its place at the very end of a conversation."""
+        closers: set[int] = set()
+        for close in self._closes:
+            marks = [number for number in close.ids.tolist() if number in self.tokenizer.marks]
+            ends = [number for number in marks if number in self.tokenizer.end_ids]
+            closers |= set((ends or marks)[-1:])
+            at_end = self.tokenizer.encode(close.at_end).tolist()
+            first = next((number for number in at_end if number in self.tokenizer.marks), None)
+            if marks and first is not None and first not in marks:
+                closers.add(first)
+        return frozenset(closers)
 
     def _learned_openers(self, deltas: Mapping[str, Ids | None]) -> frozenset[int]:
         """Without a close the model stops at the opener of the next message."""
@@ -145,21 +147,20 @@ class TemplateRenderer(TemplateRendererBase):
     def _comparison(self) -> ComparisonRules:
         """Tails differ in what engines leave out: the close behind its first mark, or the next opener."""
         trailing = set(self._openers)
-        for _, _, close in self._closes():
+        for close in self._closes:
             trailing |= set(close.ids.tolist()) - self.tokenizer.separators - self._closers
         return ComparisonRules(self.tokenizer.special_ids, frozenset(trailing), self._assistant_prefix())
 
     def _assistant_prefix(self) -> str:
-        """How an assistant turn starts both in the generation prompt and inside a history."""
-        try:
-            close = self._closing.of(TEXT_TURN, None)
-            prompt = self._closing.before(close, TEXT_TURN, None, [])[1]
-            told = self._text([*close.opening, TEXT_TURN], None, add_generation_prompt=False)
-        except RendererRefused:
+        """How an assistant turn starts both in the generation prompt and inside a history, from its first
+        mark on."""
+        text_close = next(iter(self._closes), None)
+        prompt = self._text.generation_prompt()
+        if text_close is None or not prompt:
             return ""
-        start = told.partition(SENTINEL)[0].rfind(prompt[:1]) if prompt else -1
-        best = ""
-        while start >= len(close.opening_text):
+        told = text_close.base.partition(SENTINEL)[0]
+        start, best = told.rfind(prompt[:1]), ""
+        while start >= len(text_close.opening_text):
             best = max(best, prompt[: common_length(told[start:], prompt)], key=len)
             start = told.rfind(prompt[:1], 0, start)
         marks = [at for token in self.tokenizer.separator_texts if (at := best.find(token)) >= 0]
