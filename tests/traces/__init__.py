@@ -1,0 +1,1 @@
+"""Tests of traces and triplets; no database, no services used."""

@@ -1,0 +1,1 @@
+"""Management of exports from the command line."""

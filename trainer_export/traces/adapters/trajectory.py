@@ -1,0 +1,43 @@
+"""The tree's own conversion: always repaired, with `dedup_llm_call` and `final_reward` as options."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainer_export.traces.adapters.options import read_options
+from trainer_export.traces.adapters.registry import SPANS, adapter
+from trainer_export.traces.parsing import parse_spans
+from trainer_export.traces.repair import repair_hierarchy
+from trainer_export.traces.rewards.matching import FIRST_OCCURRENCE
+from trainer_export.traces.selection import DEFAULT_CALL_PATTERN, SelectionRules
+from trainer_export.traces.trajectory import TrajectoryRules, to_trajectory
+from trainer_export.traces.tree import build_tree
+
+NAME = "TraceTree.to_trajectory"
+
+_DEFAULTS = {
+    "llm_call_match": DEFAULT_CALL_PATTERN,
+    "agent_match": None,
+    "exclude_llm_call_in_reward": True,
+    "dedup_llm_call": True,
+    "reward_match": FIRST_OCCURRENCE,
+    "final_reward": None,
+    "_skip_empty_token_spans": False,
+}
+
+
+@adapter(NAME, SPANS)
+def convert(source: Any, options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Triplets in tree order."""
+    chosen = read_options(NAME, options, _DEFAULTS)
+    root = build_tree(parse_spans(source))
+    repair_hierarchy(root)
+    selection = SelectionRules(
+        chosen["llm_call_match"],
+        chosen["agent_match"],
+        bool(chosen["exclude_llm_call_in_reward"]),
+        bool(chosen["dedup_llm_call"]),
+    )
+    rules = TrajectoryRules(
+        selection, chosen["reward_match"], chosen["final_reward"], bool(chosen["_skip_empty_token_spans"])
+    )
+    return [triplet.to_json() for triplet in to_trajectory(root, rules)]

@@ -1,0 +1,144 @@
+"""Repair of the hierarchy: calls that float under the session go below the span that encloses them most
+tightly.
+
+Only the direct children of the first node with more than one child are moved, in their listed order, and no
+more once a single child is left. A child that would go below its own descendant is lost with everything
+below it. Invariant: moved nodes become the last child of their new parent, so child order is no longer time
+order.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainer_export.traces.enclosing import Interval, IntervalIndex
+from trainer_export.traces.tree import Node
+from trainer_export.traces.unknown_times import UnknownTimes
+
+
+def repair_hierarchy(root: Node) -> None:
+    """Move floating children in place."""
+    top = root
+    while len(top.children) == 1:
+        top = top.children[0]
+    if len(top.children) > 1:
+        _Repair(top).run()
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a node hangs now."""
+
+    parent: Node
+    rank: int
+    """Orders the children of one parent; those moved in come after those that were there."""
+
+
+class _Repair:
+    """One repair of the children of one node."""
+
+    def __init__(self, top: Node) -> None:
+        self._top = top
+        self._nodes = [node for child in top.children for node in child.walk()]
+        self._unknown_times = UnknownTimes(self._nodes)
+        timed = [(_interval(node), node) for node in self._nodes]
+        self._index = IntervalIndex((interval, node) for interval, node in timed if interval is not None)
+        self._places = {
+            child: _Place(parent, rank)
+            for parent in [top, *self._nodes]
+            for rank, child in enumerate(parent.children)
+        }
+        self._branch = {node: child for child in top.children for node in child.walk()}
+        self._first: dict[Interval, Node] = {}
+        """The first node, depth first, of shared intervals; dropped when one of their nodes moves."""
+        self._shared = {child: set(self._shared_below(child)) for child in top.children}
+
+    def run(self) -> None:
+        """Visit the children in listed order."""
+        staying = dict.fromkeys(self._top.children)
+        for child in self._top.children:
+            if len(staying) == 1:
+                break
+            parent = self._closest_parent(child)
+            if parent is not None:
+                del staying[child]
+                self._move(child, parent)
+        self._top.children = list(staying)
+
+    def _closest_parent(self, child: Node) -> Node | None:
+        """The first node, depth first, of the tightest enclosing interval."""
+        self._unknown_times.refuse(child)
+        inner = _interval(child)
+        if inner is None:
+            return None
+        candidates = [self._first_of(interval) for interval in self._index.tightest_around(inner)]
+        return min(candidates, key=self._path, default=None)
+
+    def _first_of(self, interval: Interval) -> Node:
+        members = self._index.members(interval)
+        if len(members) == 1:
+            return next(iter(members))
+        if interval not in self._first:
+            self._first[interval] = min(members, key=self._path)
+        return self._first[interval]
+
+    def _shared_below(self, child: Node) -> Iterator[Interval]:
+        for node in child.walk():
+            interval = _interval(node)
+            if interval is not None and len(self._index.members(interval)) > 1:
+                yield interval
+
+    def _move(self, child: Node, parent: Node) -> None:
+        branch = self._branch_of(parent)
+        moved = self._shared.pop(child)
+        for interval in moved:
+            self._first.pop(interval, None)
+        if branch is child:
+            self._forget(child)
+            return
+        self._shared[branch] = _united(self._shared[branch], moved)
+        self._branch[child] = parent
+        self._places[child] = _Place(parent, len(self._nodes) + len(parent.children))
+        parent.children.append(child)
+
+    def _forget(self, lost: Node) -> None:
+        """What hangs in the air can no longer become a parent."""
+        for node in lost.walk():
+            self._unknown_times.forget(node)
+            interval = _interval(node)
+            if interval is not None:
+                self._index.remove(interval, node)
+
+    def _branch_of(self, node: Node) -> Node:
+        """The direct child of the top that a node hangs below now (paths are shortened on the way)."""
+        passed = []
+        while self._branch[node] is not node:
+            passed.append(node)
+            node = self._branch[node]
+        for earlier in passed:
+            self._branch[earlier] = node
+        return node
+
+    def _path(self, node: Node) -> list[int]:
+        """Ranks from the top down to the node; smaller is earlier in depth-first order."""
+        ranks = []
+        while node is not self._top:
+            place = self._places[node]
+            ranks.append(place.rank)
+            node = place.parent
+        return ranks[::-1]
+
+
+def _united(one: set[Interval], other: set[Interval]) -> set[Interval]:
+    """The smaller set goes into the larger one."""
+    small, large = sorted((one, other), key=len)
+    large.update(small)
+    return large
+
+
+def _interval(node: Node) -> Interval | None:
+    """None when a time is unknown or not a number: such a node neither encloses nor is enclosed."""
+    start, end = node.span.start_time, node.span.end_time
+    if start is None or end is None or math.isnan(start) or math.isnan(end):
+        return None
+    return Interval(start, end)

@@ -1,0 +1,28 @@
+"""FIRST_OCCURRENCE: a reward goes to the call latest by start that ended before it and has none yet.
+
+The tree is not looked at. A second reward neither overwrites nor adds: it goes to the call before.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from trainer_export.traces.rewards import reward_value
+from trainer_export.traces.rewards.open_calls import OpenCalls
+from trainer_export.traces.tree import Node
+
+
+def match(root: Node, call_ids: Collection[str]) -> dict[str, Any]:
+    """Reward by span id. Unknown start times raise TypeError."""
+    by_start = sorted(root.walk(), key=lambda node: node.span.start_time)  # type: ignore[arg-type, return-value]
+    waiting = OpenCalls(len(by_start))
+    rewards: dict[str, Any] = {}
+    for node in by_start:
+        if node.id in call_ids:
+            waiting.add(node.id, node.span.end_time)
+        value = reward_value(node.span)
+        if value is None:
+            continue
+        call_id = waiting.take(node.span.start_time)
+        if call_id is not None:
+            rewards[call_id] = value
+    return rewards

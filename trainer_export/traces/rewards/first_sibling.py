@@ -1,0 +1,35 @@
+"""FIRST_SIBLING: the rule of FIRST_OCCURRENCE among the children of each node, in child order instead of
+time order.
+
+A reward listed before its call, one level away from it, or without a parent is lost.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from trainer_export.traces.rewards import reward_value
+from trainer_export.traces.rewards.open_calls import OpenCalls
+from trainer_export.traces.tree import Node
+
+
+def match(root: Node, call_ids: Collection[str]) -> dict[str, Any]:
+    """Reward by span id."""
+    rewards: dict[str, Any] = {}
+    for parent in root.walk():
+        _match_children(parent.children, call_ids, rewards)
+    return rewards
+
+
+def _match_children(children: list[Node], call_ids: Collection[str], rewards: dict[str, Any]) -> None:
+    waiting = OpenCalls(len(children))
+    for child in children:
+        if child.id in call_ids:
+            waiting.add(child.id, child.span.end_time)
+            if child.id in rewards:
+                waiting.close(child.id)
+        value = reward_value(child.span)
+        if value is None:
+            continue
+        call_id = waiting.take(child.span.start_time)
+        if call_id is not None:
+            rewards[call_id] = value
