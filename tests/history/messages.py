@@ -78,8 +78,8 @@ ODD_SPELLINGS = [
 ]
 
 
-def call(arguments="{}", **fields):
-    return {"id": "c1", "type": "function", "function": {"name": "f", "arguments": arguments}, **fields}
+def call(arguments="{}", name="f", **fields):
+    return {"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}, **fields}
 
 
 def assistant(content="", **fields):

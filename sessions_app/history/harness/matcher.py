@@ -1,0 +1,56 @@
+"""A matcher that looks at messages through a harness profile, and what it tolerated.
+
+Invariant: two messages match exactly when the session's matcher accepts their forms, so keys and walk agree
+here as they do without a profile.
+"""
+
+from dataclasses import dataclass
+
+from sessions_app.history.differences import FirstDifference, accepts, message_difference
+from sessions_app.history.harness.profiles import HarnessProfile
+from sessions_app.history.matchers.base import Message, MessageMatcher
+
+
+class HarnessMatcher:
+    """The session's matcher behind a profile."""
+
+    def __init__(self, matcher: MessageMatcher, profile: HarnessProfile) -> None:
+        self.name = matcher.name
+        self.matcher = matcher
+        self.profile = profile
+
+    def matches(self, stored: Message, replayed: Message) -> bool:
+        return self.matcher.matches(self.profile.form(stored), self.profile.form(replayed))
+
+    def key(self, message: Message) -> bytes | None:
+        return self.matcher.key(self.profile.form(message))
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A difference that a profile tolerated: the stored spelling is what stays and what is fed."""
+
+    rules: tuple[str, ...]
+    """`profile/tolerance` of every tolerance the pair needed, in order."""
+    difference: FirstDifference
+    """Where the matcher alone would have refused the pair."""
+
+
+def tolerated(index: int, stored: Message, replayed: Message, matcher: HarnessMatcher) -> Rewrite | None:
+    """What had to be tolerated in a matched pair; None if the matcher accepts it as it is."""
+    if accepts(matcher.matcher, stored, replayed):
+        return None
+    difference = message_difference(index, stored, replayed, matcher.matcher)
+    return Rewrite(tuple(_needed(stored, replayed, matcher)), difference)
+
+
+def _needed(stored: Message, replayed: Message, matcher: HarnessMatcher) -> list[str]:
+    """Tolerances without which the pair would not match; if each could be spared, all that changed it."""
+    profile = matcher.profile
+    needed = [
+        profile.rule(tolerance)
+        for tolerance in profile.tolerances
+        if not accepts(HarnessMatcher(matcher.matcher, profile.without(tolerance)), stored, replayed)
+    ]
+    touched = [*profile.canonicalise(stored).rules, *profile.canonicalise(replayed).rules]
+    return needed or list(dict.fromkeys(touched))
