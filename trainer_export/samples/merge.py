@@ -54,7 +54,7 @@ def merged_tokens(slices: Sequence[TurnSlice]) -> Ids:
     held = 0
     for part in slices:
         shared = part.prompt_length - part.turn.prompt_delta.size
-        if held:
+        if part is not slices[0]:
             _check_repeats(buffer[shared:held], part)
             _check_observes(part.prompt_length - held)
         buffer[shared : part.prompt_length] = part.turn.prompt_delta
