@@ -87,7 +87,12 @@ def test_the_last_started_is_stopped_first(
 ) -> None:
     stopped: list[str] = []
     stop = Child.stop
-    monkeypatch.setattr(Child, "stop", lambda child, **options: (stopped.append(child.name), stop(child)))
+
+    def noted(child: Child, hurry: Callable[[], bool]) -> None:
+        stopped.append(child.name)
+        stop(child, hurry)
+
+    monkeypatch.setattr(Child, "stop", noted)
     for name in ("database", "web", "worker"):
         stage.supervisor.start(Recorded(name, tmp_path))
     stage.supervisor.stop()
