@@ -46,8 +46,8 @@ class Row:
     """None at level `transition`: every response token is trained."""
     log_probs: list[float] | None
     final_reward: float | None
-    turn_index: int
-    """First turn of the row."""
+    turn_index: int | None
+    """None at level `trajectory`."""
     is_drop: bool = False
 
 
@@ -112,14 +112,9 @@ def _rows_of(rollout: Rollout, level: str) -> Iterator[Row]:
         for index, turn in enumerate(rollout.turns):
             yield Row(turn.prompt_ids, turn.response_ids, None, turn.log_probs, rollout.final_reward, index)
         return
-    for index, group in enumerate(merged(rollout.turns)):
+    for group in merged(rollout.turns):
         yield Row(
-            group.prompt_ids,
-            group.response_ids,
-            group.loss_mask,
-            group.log_probs,
-            rollout.final_reward,
-            index,
+            group.prompt_ids, group.response_ids, group.loss_mask, group.log_probs, rollout.final_reward, None
         )
 
 
