@@ -66,10 +66,10 @@ def _bounds(schema: JsonObject, value: Any, where: str) -> Iterator[str]:
 
 
 def _in_range(schema: JsonObject, value: Any) -> bool:
-    return bool(
-        value >= schema.get("minimum", value)
-        and value <= schema.get("maximum", value)
-        and ("exclusiveMinimum" not in schema or value > schema["exclusiveMinimum"])
+    return not (
+        ("minimum" in schema and value < schema["minimum"])
+        or ("maximum" in schema and value > schema["maximum"])
+        or ("exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"])
     )
 
 
@@ -105,12 +105,9 @@ def _fits_at_once(items: JsonObject, value: Any) -> bool:
         return False
     if "enum" in items:
         return array.dtype.kind in "iu" and bool(np.isin(array, items["enum"]).all())
-    kinds = _KINDS.get(str(items.get("type")))
-    return (
-        kinds is not None
-        and array.dtype.kind in kinds
-        and bool(np.all(array >= items.get("minimum", -np.inf)))
-    )
+    kinds = _KINDS.get(str(items.get("type")), "")
+    in_range = "minimum" not in items or bool(np.all(array >= items["minimum"]))
+    return array.dtype.kind in kinds and in_range
 
 
 def _all_numbers(value: list[Any]) -> bool:

@@ -175,7 +175,7 @@ def _row(forest: SessionForest, sample: Sample, proof: RowProof, copy: int) -> S
         tokens=sample.tokens,
         response_length=sample.response_length,
         loss_mask=proof.loss_mask,
-        logprobs=sample.rollout_log_probs,
+        logprobs=np.nan_to_num(sample.rollout_log_probs, nan=0.0, posinf=0.0, neginf=0.0),
         response=sample.response,
         reward=sample.reward,
         rewards=(*leaf.last.rewards, *forest.rewards),

@@ -8,20 +8,29 @@ from trainer_export.samples.sample import Mask, Sample, Span
 
 
 def owners(samples: Iterable[Sample]) -> dict[int, int]:
-    """Node seq to the smallest leaf seq among the samples whose path contains it."""
+    """Node seq to the smallest leaf seq among the samples whose path contains it.
+
+    A path that was realigned over a completion does not contain it any more.
+    """
     found: dict[int, int] = {}
     for sample in samples:
         leaf = sample.leaf.last.seq
-        for turn in sample.leaf.turns:
-            found[turn.seq] = min(leaf, found.get(turn.seq, leaf))
+        for seq in _contained(sample):
+            found[seq] = min(leaf, found.get(seq, leaf))
     return found
+
+
+def _contained(sample: Sample) -> Iterable[int]:
+    turns = sample.leaf.turns
+    given_up = {turn.parent for turn in turns if turn.realigns}
+    return [turn.seq for turn in turns if turn.seq not in given_up]
 
 
 def own_once(samples: Sequence[Sample]) -> None:
     """Masks in each sample the completions that another sample owns."""
     owner = owners(samples)
     for sample in samples:
-        mask_spans(sample, [span for span in sample.spans if owner[span.seq] != sample.leaf.last.seq])
+        mask_spans(sample, [span for span in sample.spans if owner.get(span.seq) != sample.leaf.last.seq])
 
 
 def mask_spans(sample: Sample, spans: Sequence[Span]) -> None:

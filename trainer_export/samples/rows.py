@@ -105,7 +105,9 @@ class SampleRow:
         for name in ("path", "weight_versions"):
             document[name] = list(document[name])
         document["rewards"] = [asdict(reward) for reward in self.rewards]
-        document["turns"] = [asdict(turn) for turn in self.turns]
+        document["turns"] = [
+            asdict(turn) | {"rewards": [asdict(reward) for reward in turn.rewards]} for turn in self.turns
+        ]
         document["speculative"] = asdict(self.speculative) if self.speculative else None
         for name in ("routed_experts", "indexer_topk"):
             document[name] = _packed(document[name])
