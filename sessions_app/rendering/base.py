@@ -6,12 +6,12 @@ immutable; a request's kwargs make another renderer, which is kept and shared.
 
 import hashlib
 import json
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from sessions_app.errors import InvalidTemplateKwargs
 from sessions_app.rendering.chat_template import ChatTemplate
+from sessions_app.rendering.clones import Clones
 from sessions_app.rendering.comparator import ComparisonRules, Mismatch, compare
 from sessions_app.rendering.parsers.reply import ReplyParser
 from sessions_app.rendering.parsers.think import opens_reasoning
@@ -20,8 +20,6 @@ from sessions_app.rendering.protocol import Ids, Message, ParsedReply, Tool
 from sessions_app.rendering.tokenizer import ChatTokenizer
 
 _RESERVED = frozenset({"messages", "tools", "add_generation_prompt", "raise_exception", "strftime_now"})
-_MOST_CLONES = 64
-"""Sets of request kwargs whose renderer is kept."""
 
 
 class TemplateRendererBase:
@@ -46,8 +44,7 @@ class TemplateRendererBase:
         self.tokenizer_fingerprint = tokenizer.fingerprint
         self.template_fingerprint = template.fingerprint
         self.fingerprint = self._fingerprint()
-        self._clones: dict[str, Self] = {}
-        self._clones_lock = threading.Lock()
+        self._clones: Clones[Self] = Clones()
         self._text = self._prompt_text({**tokenizer.template_variables, **self.template_kwargs})
         self._reasoning_opened = opens_reasoning(self._text.generation_prompt() or "")
 
@@ -66,7 +63,7 @@ class TemplateRendererBase:
         if not isinstance(overrides, Mapping):
             raise InvalidTemplateKwargs("chat_template_kwargs must be an object")
         merged = self._merged(self.template_kwargs, overrides)
-        return self if merged == self.template_kwargs else self._clone(merged)
+        return self if merged == self.template_kwargs else self._clones.get(merged, self._with)
 
     def _merged(self, launch: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
         """Launch kwargs, overlaid with a request's, checked against the family's constants."""
@@ -80,19 +77,6 @@ class TemplateRendererBase:
                     f"{self.launch_kwargs_name}: {constant!r}"
                 )
         return {**effective, **self.constants}
-
-    def _clone(self, kwargs: Mapping[str, Any]) -> Self:
-        """The renderer for other kwargs. `true` and `1` are different kwargs, so the key is JSON text."""
-        key = json.dumps(kwargs, sort_keys=True, default=repr)
-        with self._clones_lock:
-            clone = self._clones.get(key)
-        if clone is not None:
-            return clone
-        clone = self._with(kwargs)
-        with self._clones_lock:
-            if len(self._clones) >= _MOST_CLONES:
-                self._clones.pop(next(iter(self._clones)))
-            return self._clones.setdefault(key, clone)
 
     def _with(self, kwargs: Mapping[str, Any]) -> Self:
         """A new renderer of the same kind with these effective kwargs."""

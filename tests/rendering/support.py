@@ -97,12 +97,12 @@ def case_tokenizer() -> ChatTokenizer:
 def healing_renderer(name: str) -> TemplateRenderer:
     """`template` over one of the six templates of the healing vectors."""
     return TemplateRenderer(
-        bpe_tokenizer(), ChatTemplate(TEMPLATES[name]), reply_parser("qwen3", "think"), {}
+        bpe_tokenizer(), ChatTemplate(TEMPLATES[name]), reply_parser("qwen3", "think", bpe_tokenizer()), {}
     )
 
 
 def plain(template: str, tokenizer: ChatTokenizer | None = None, **kwargs: Any) -> TemplateRenderer:
-    parser = reply_parser("qwen3", "think")
+    parser = reply_parser("qwen3", "think", bpe_tokenizer())
     return TemplateRenderer(tokenizer or bpe_tokenizer(), ChatTemplate(template), parser, kwargs)
 
 
@@ -110,5 +110,5 @@ def plain(template: str, tokenizer: ChatTokenizer | None = None, **kwargs: Any) 
 def family(name: str, template: str = "chatml.jinja") -> FamilyRenderer:
     """`template:FAMILY` over one of the templates of the history vectors."""
     source = (HISTORY / "config" / template).read_text()
-    parser = reply_parser("qwen3", "think")
+    parser = reply_parser("qwen3", "think", bpe_tokenizer())
     return FamilyRenderer(byte_tokenizer(), ChatTemplate(source), parser, {}, FAMILIES[name])

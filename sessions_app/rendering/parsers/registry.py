@@ -1,23 +1,31 @@
 """Parsers by the names that TITO_TOOL_PARSER and TITO_REASONING_PARSER take."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
+from sessions_app.rendering.parsers.package import NAMES as PACKAGE_NAMES
+from sessions_app.rendering.parsers.package import PackageToolParser
 from sessions_app.rendering.parsers.qwen3 import NoTools, Qwen3ToolParser
 from sessions_app.rendering.parsers.reply import ReasoningParser, ReplyParser, ToolParser
 from sessions_app.rendering.parsers.think import NoReasoning, ThinkParser
+from sessions_app.rendering.tokenizer import ChatTokenizer
 
 _Grammar = TypeVar("_Grammar")
 
-TOOL_PARSERS: Mapping[str, Callable[[], ToolParser]] = {"qwen3": Qwen3ToolParser, "none": NoTools}
+TOOL_PARSERS: Mapping[str, Callable[[ChatTokenizer], ToolParser]] = {
+    "qwen3": lambda _: Qwen3ToolParser(),
+    "none": lambda _: NoTools(),
+    **{name: partial(PackageToolParser, name) for name in PACKAGE_NAMES},
+}
 REASONING_PARSERS: Mapping[str, Callable[[], ReasoningParser]] = {"think": ThinkParser, "none": NoReasoning}
 
 
-def reply_parser(tool_parser: str, reasoning_parser: str) -> ReplyParser:
+def reply_parser(tool_parser: str, reasoning_parser: str, tokenizer: ChatTokenizer) -> ReplyParser:
     """The parser of these two grammars. Raises ValueError for an unknown name."""
     return ReplyParser(
         _named(REASONING_PARSERS, reasoning_parser, "TITO_REASONING_PARSER")(),
-        _named(TOOL_PARSERS, tool_parser, "TITO_TOOL_PARSER")(),
+        _named(TOOL_PARSERS, tool_parser, "TITO_TOOL_PARSER")(tokenizer),
     )
 
 

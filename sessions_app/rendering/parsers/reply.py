@@ -22,6 +22,8 @@ class ToolCall:
     name: str
     arguments: str
     """JSON text of an object."""
+    id: str | None = None
+    """The id the model gave it, in the formats that carry one."""
 
 
 class MalformedCalls(Exception):
@@ -68,28 +70,41 @@ class ReplyParser:
         opened: bool = False,
     ) -> ParsedReply:
         """The message that the ids spell."""
-        text = decode(_before_stop(completion, stop_token_ids))
+        text = decode(before_stop(completion, stop_token_ids))
         reasoning, rest = self.reasoning.split(text, opened=opened)
         try:
             content, calls = self.tools.extract(rest, tools)
         except (MalformedCalls, RecursionError):
-            return ParsedReply({"role": "assistant", "content": text}, ill_formed=True)
-        return ParsedReply(self._message(content, reasoning, calls), ill_formed=False)
-
-    def _message(self, content: str, reasoning: str | None, calls: list[ToolCall]) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": content}
-        if reasoning is not None:
-            message["reasoning_content"] = reasoning
-        if calls:
-            message["tool_calls"] = [self._as_json(call) for call in calls]
-        return message
-
-    def _as_json(self, call: ToolCall) -> dict[str, Any]:
-        function = {"name": call.name, "arguments": call.arguments}
-        return {"id": self.call_id(), "type": "function", "function": function}
+            return ill_formed(text)
+        return well_formed(content, reasoning, calls, self.call_id)
 
 
-def _before_stop(completion: Ids, stop_token_ids: frozenset[int]) -> Ids:
+def well_formed(
+    content: str, reasoning: str | None, calls: Sequence[ToolCall], call_id: Callable[[], str] = new_call_id
+) -> ParsedReply:
+    """The assistant message of these parts."""
+    message: dict[str, Any] = {"role": "assistant", "content": content}
+    if reasoning is not None:
+        message["reasoning_content"] = reasoning
+    if calls:
+        message["tool_calls"] = [
+            {
+                "id": call.id or call_id(),
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in calls
+        ]
+    return ParsedReply(message, ill_formed=False)
+
+
+def ill_formed(text: str) -> ParsedReply:
+    """A turn that broke the grammar: all its text, no calls, no reasoning."""
+    return ParsedReply({"role": "assistant", "content": text}, ill_formed=True)
+
+
+def before_stop(completion: Ids, stop_token_ids: frozenset[int]) -> Ids:
+    """The ids up to the first stop token."""
     for index, number in enumerate(completion.tolist()):
         if number in stop_token_ids:
             return completion[:index]
