@@ -44,7 +44,10 @@ def conninfo() -> str:
 
 def build_profile(name: str) -> Profile | None:
     """A profile ready to start; None when there is no row of that name. Slow: loads a tokenizer."""
-    row = mirrored_default() if name == DEFAULT_PROFILE else ModelProfile.objects.filter(name=name).first()
+    try:
+        row = mirrored_default() if name == DEFAULT_PROFILE else ModelProfile.objects.filter(name=name).first()
+    finally:
+        connection.close()  # this thread may never ask again, and would keep its place in the pool
     if row is None:
         return None
     configuration = configured(settings.TITO, row)

@@ -21,16 +21,16 @@ _COMMIT = """
     WITH s AS (
         UPDATE sessions_app_session SET
             next_seq = next_seq + 1, version = version + 1, active_seq = next_seq, last_activity_at = now(),
-            keyless = keyless OR %(prefix_key)s::bytea IS NULL, passthrough = passthrough OR %(passthrough)s,
-            healed_turns = healed_turns + %(healed_turns)s,
-            healed_prefix_tokens = healed_prefix_tokens + %(healed_prefix_tokens)s,
-            nonlinear = nonlinear + %(nonlinear)s, close_unresolved = close_unresolved + %(close_unresolved)s,
-            forks = forks + %(forks)s, rollbacks = rollbacks + %(rollbacks)s, retries = retries + %(retries)s,
-            resets = resets + %(resets)s, prompt_tokens = prompt_tokens + %(prompt_tokens)s,
-            added_tokens = added_tokens + %(added_tokens)s, generated_tokens = generated_tokens + %(generated_tokens)s
+            keyless = keyless OR %(prefix_key)s::bytea IS NULL, passthrough = passthrough OR %(passthrough)s::bool,
+            healed_turns = healed_turns + %(healed_turns)s::int,
+            healed_prefix_tokens = healed_prefix_tokens + %(healed_prefix_tokens)s::int,
+            nonlinear = nonlinear + %(nonlinear)s::int, close_unresolved = close_unresolved + %(close_unresolved)s::int,
+            forks = forks + %(forks)s::int, rollbacks = rollbacks + %(rollbacks)s::int, retries = retries + %(retries)s::int,
+            resets = resets + %(resets)s::int, prompt_tokens = prompt_tokens + %(prompt_tokens)s::int,
+            added_tokens = added_tokens + %(added_tokens)s::int, generated_tokens = generated_tokens + %(generated_tokens)s::int
         WHERE id = %(session)s AND version = %(version)s AND status = 'open' AND deleted_at IS NULL
           AND EXISTS (SELECT 1 FROM sessions_app_record
-                      WHERE session_id = %(session)s AND id = %(record)s AND state = 'intent')
+                      WHERE session_id = %(session)s AND id = %(record)s::bigint AND state = 'intent')
         RETURNING next_seq - 1 AS seq
     ), n AS (
         INSERT INTO sessions_app_node (
@@ -40,16 +40,16 @@ _COMMIT = """
             total_tokens, weight_version_dispatch, weight_version, model_name, adapter_name, record_id,
             committed_at
         )
-        SELECT %(session)s, s.seq, %(parent)s, coalesce(%(root)s, s.seq), %(depth)s, %(message_start)s,
-            %(message_count)s, %(prefix_key)s, %(request_key)s, %(raw_digest)s, %(head_digest)s, %(head_identity)s,
-            %(context_digest)s, %(attach_kind)s, %(cause)s, %(retry_of)s, %(root_class)s, %(root_evidence)s,
-            %(agent)s, %(response_id)s, %(finish_reason)s, %(raw_finish_reason)s, %(ill_formed)s, %(prompt_tokens)s,
-            %(total_tokens)s, %(weight_version_dispatch)s, %(weight_version)s, %(model_name)s, %(adapter_name)s,
-            %(record)s, clock_timestamp()
+        SELECT %(session)s, s.seq, %(parent)s::int, coalesce(%(root)s::int, s.seq), %(depth)s::int, %(message_start)s::int,
+            %(message_count)s::int, %(prefix_key)s::bytea, %(request_key)s::bytea, %(raw_digest)s, %(head_digest)s, %(head_identity)s,
+            %(context_digest)s, %(attach_kind)s::text, %(cause)s::text, %(retry_of)s::int, %(root_class)s, %(root_evidence)s,
+            %(agent)s, %(response_id)s::text, %(finish_reason)s, %(raw_finish_reason)s, %(ill_formed)s, %(prompt_tokens)s::int,
+            %(total_tokens)s::int, %(weight_version_dispatch)s, %(weight_version)s::text, %(model_name)s::text, %(adapter_name)s::text,
+            %(record)s::bigint, clock_timestamp()
         FROM s
     ), m AS (
         INSERT INTO sessions_app_message (session_id, node_seq, position, role, generated, body, sidecar)
-        SELECT %(session)s, s.seq, %(message_start)s + t.ordinal - 1, t.role, t.generated, t.body, t.sidecar
+        SELECT %(session)s, s.seq, %(message_start)s::int + t.ordinal - 1, t.role, t.generated, t.body, t.sidecar
         FROM s, unnest(%(roles)s::text[], %(generated)s::bool[], %(bodies)s::text[], %(sidecars)s::text[])
             WITH ORDINALITY AS t (role, generated, body, sidecar, ordinal)
     ), c AS (
@@ -57,16 +57,16 @@ _COMMIT = """
             session_id, node_seq, boundary_trim, glue_tokens, prompt_delta, completion, logprobs, logprob_width,
             logprob_texts
         )
-        SELECT %(session)s, s.seq, %(boundary_trim)s, %(glue_tokens)s, %(prompt_delta)s, %(completion)s,
-            %(logprobs)s, %(logprob_width)s, %(logprob_texts)s
+        SELECT %(session)s, s.seq, %(boundary_trim)s::int, %(glue_tokens)s::int, %(prompt_delta)s, %(completion)s,
+            %(logprobs)s, %(logprob_width)s::int, %(logprob_texts)s
         FROM s
     ), r AS (
         UPDATE sessions_app_record SET
-            state = 'committed', node_seq = s.seq, attach_kind = %(attach_kind)s, cause = %(cause)s,
-            retry_of = %(retry_of)s, parent_seq = %(parent)s, raw_tail = NULL, response = %(response)s, status_code = 200,
-            weight_version = %(weight_version)s, worker = %(worker)s, generated_tokens = %(generated_tokens)s,
-            cached_tokens = %(cached_tokens)s, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
-        FROM s WHERE session_id = %(session)s AND id = %(record)s
+            state = 'committed', node_seq = s.seq, attach_kind = %(attach_kind)s::text, cause = %(cause)s::text,
+            retry_of = %(retry_of)s::int, parent_seq = %(parent)s::int, raw_tail = NULL, response = %(response)s, status_code = 200,
+            weight_version = %(weight_version)s::text, worker = %(worker)s::text, generated_tokens = %(generated_tokens)s::int,
+            cached_tokens = %(cached_tokens)s::int, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
+        FROM s WHERE session_id = %(session)s AND id = %(record)s::bigint
     )
 """
 
@@ -76,7 +76,7 @@ _EVENTS = """
             session_id, record_id, node_seq, kind, cause, compared_seq, message_index, field, stored_value,
             replayed_value, char_offset, token_index, matcher, looser_matcher, detail, at
         )
-        SELECT %(session)s, %(record)s, s.seq, t.kind, t.cause, t.compared_seq, t.message_index, t.field,
+        SELECT %(session)s, %(record)s::bigint, s.seq, t.kind, t.cause, t.compared_seq, t.message_index, t.field,
             t.stored_value, t.replayed_value, t.char_offset, t.token_index, t.matcher, t.looser_matcher, t.detail,
             clock_timestamp()
         FROM s, json_to_recordset(%(events)s::json) AS t (
@@ -97,7 +97,7 @@ _SIDE = """
 _UNATTACHED = """
     WITH r AS (
         UPDATE sessions_app_record SET
-            state = 'late', reason = %(reason)s, response = %(response)s, status_code = 200,
+            state = 'late', reason = %(reason)s::text, response = %(response)s, status_code = 200,
             weight_version = %(weight_version)s, worker = %(worker)s, generated_tokens = %(generated_tokens)s,
             cached_tokens = %(cached_tokens)s, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
         WHERE session_id = %(session)s AND id = %(record)s AND state = 'intent'
@@ -108,7 +108,7 @@ _UNATTACHED = """
         SELECT %(session)s, r.id, %(prompt)s, %(completion)s, %(logprobs)s, %(logprob_width)s FROM r
     )
     INSERT INTO sessions_app_historyevent (session_id, record_id, kind, cause, compared_seq, at)
-    SELECT %(session)s, r.id, 'late', %(cause)s, %(parent)s, clock_timestamp() FROM r
+    SELECT %(session)s, r.id, 'late', %(cause)s::text, %(parent)s::int, clock_timestamp() FROM r
 """
 
 
@@ -244,8 +244,8 @@ async def keep_unattached(
         {
             "session": new.session_id,
             "record": new.record_id,
-            "reason": reason,
-            "cause": cause,
+            "reason": str(reason),
+            "cause": str(cause),
             "parent": new.parent.seq if new.parent else None,
             "prompt": pack_ids(new.prompt_delta),
             "completion": pack_ids(new.reply.completion),

@@ -31,7 +31,7 @@ _INTENT = """
         weight_version_dispatch, prompt_tokens, reused_tokens, added_tokens, prepare_ms, process, arrived_at,
         error_code, error_text, status_code, finished_at
     ) VALUES (
-        %(session)s, %(state)s, %(protocol)s, %(path)s, %(stream)s, %(parent)s, %(attach_kind)s, %(cause)s,
+        %(session)s, %(state)s::text, %(protocol)s, %(path)s, %(stream)s, %(parent)s, %(attach_kind)s, %(cause)s,
         %(retry_of)s, %(idempotency_key)s, %(request_hash)s, %(head_digest)s, %(request_params)s, %(message_count)s,
         %(raw_base)s, %(raw_reply)s, %(raw_leading)s, %(raw_tail)s, %(weight_version_dispatch)s, %(prompt_tokens)s,
         %(reused_tokens)s, %(added_tokens)s, %(prepare_ms)s, %(process)s, %(arrived_at)s, %(error_code)s,

@@ -1,16 +1,10 @@
-"""Integration tests talk to a whole server over HTTP and never roll back: each test has sessions of its own."""
-
-from collections.abc import Iterator
+"""Integration tests talk to a whole server over HTTP; what it commits stays, so each test has sessions of its own."""
 
 import pytest
 
 
-@pytest.fixture(scope="session", autouse=True)
-def committed_database(django_db_setup, django_db_blocker) -> Iterator[None]:
-    """The migrated test database, open to every thread."""
-    with django_db_blocker.unblock():
-        yield
-        from django.db import connection
-
-        connection.close()
-        connection.close_pool()
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All of them need the migrated database."""
+    for item in items:
+        if "integration" in item.path.parts:
+            item.add_marker(pytest.mark.django_db)
