@@ -8,6 +8,8 @@ from sessions_app.backends.base import Backend
 from sessions_app.backends.dispatch import Dispatcher
 from sessions_app.backends.flags import EngineFlags
 from sessions_app.backends.http import HttpClient
+from sessions_app.backends.local.backend import LocalBackend, LocalProtocol, require_torch
+from sessions_app.backends.local.sharing import SharedEngine
 from sessions_app.backends.routing import EnginePool
 from sessions_app.backends.sglang import SglangChat
 from sessions_app.backends.sglang_generate import SglangGenerate
@@ -36,7 +38,11 @@ def engine_urls(configuration: Configuration) -> tuple[str, ...]:
 
 
 def _dispatcher(configuration: Configuration) -> Dispatcher:
-    return Dispatcher(HttpClient(configuration.engine_timeout), EnginePool(engine_urls(configuration)))
+    return _towards(configuration, engine_urls(configuration))
+
+
+def _towards(configuration: Configuration, urls: tuple[str, ...]) -> Dispatcher:
+    return Dispatcher(HttpClient(configuration.engine_timeout), EnginePool(urls))
 
 
 def _flags(configuration: Configuration) -> EngineFlags:
@@ -64,6 +70,20 @@ def _vllm_chat(configuration: Configuration, vocab_size: int) -> Backend:
     return VllmChat(_dispatcher(configuration), vocab_size, configuration.lora_name)
 
 
+def _local(configuration: Configuration, vocab_size: int) -> Backend:
+    """With an address it is taken as running; otherwise this process starts it, or shares a started one."""
+
+    def connect(*urls: str) -> LocalProtocol:
+        return LocalProtocol(_towards(configuration, urls), vocab_size, EngineFlags())
+
+    if configuration.backend_url:
+        return connect(*configuration.backend_url)
+    require_torch()
+    if not configuration.model:
+        raise ImproperlyConfigured("TITO_BACKEND=local needs TITO_MODEL: a folder with weights and tokenizer")
+    return LocalBackend(SharedEngine(configuration.home, configuration.model), connect)
+
+
 _BUILDERS: dict[str, Callable[[Configuration, int], Backend]] = {
     "sglang": _sglang,
     "demo": _sglang,
@@ -71,4 +91,5 @@ _BUILDERS: dict[str, Callable[[Configuration, int], Backend]] = {
     "vllm": _vllm,
     "vllm-completions": _vllm_completions,
     "vllm-chat": _vllm_chat,
+    "local": _local,
 }

@@ -10,7 +10,7 @@ from sessions_app.backends import json_wire, validation
 
 RIDERS = ("routed_experts", "indexer_topk")
 """Replay payloads of `meta_info`: stored outside the hot row, never handed to clients."""
-_EXTRAS = ("spec_", "indexer_topk_num_layers", "matched_stop")
+_EXTRAS = ("spec_", "indexer_topk_num_layers", "matched_stop", "raw_logprobs")
 
 
 def parse_object(body: bytes) -> dict[str, Any]:

@@ -18,7 +18,8 @@ _NOT_SAMPLING = frozenset({
     "stream", "stream_options", "n", "user", "metadata", "store", "service_tier", "safety_identifier",
     "prompt_cache_key", "chat_template_kwargs", "input_ids", "lora_path", "reasoning_effort", "verbosity",
     "logprobs", "top_logprobs", "return_meta_info", "return_routed_experts", "return_indexer_topk",
-    "routed_experts_start_len", "return_token_ids", "cache_salt", "priority", "no_stop_trim",
+    "routed_experts_start_len", "return_token_ids", "return_raw_logprobs",
+    "cache_salt", "priority", "no_stop_trim",
     "skip_special_tokens", "spaces_between_special_tokens",
 })  # fmt: skip
 

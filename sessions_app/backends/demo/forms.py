@@ -25,6 +25,8 @@ class Completion:
     cached_tokens: int = 0
     weight_version: str = "1"
     seconds: float = 0.0
+    matched: int | str | None = None
+    """The stop id or string that ended it; None = the last id, where it stopped at all."""
     meta: Mapping[str, Any] = field(default_factory=dict)
     """What else stands in SGLang's `meta_info`."""
 
@@ -143,7 +145,9 @@ def _content_logprobs(done: Completion) -> dict[str, Any]:
 def _finish_detail(reason: str, done: Completion) -> dict[str, Any]:
     if reason == "length":
         return {"length": done.completion_tokens}
-    return {"matched": done.ids[-1]} if done.ids and reason == "stop" else {}
+    if reason != "stop" or not done.ids:
+        return {}
+    return {"matched": done.ids[-1] if done.matched is None else done.matched}
 
 
 def _plain_reason(done: Completion) -> str | None:

