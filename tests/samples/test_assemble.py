@@ -82,6 +82,11 @@ def test_ids_left_over_behind_the_last_turn_are_refused():
     assert refusal_of(leaf) == "cursor 3 != len(accumulated_token_ids) 4 after processing all 1 records"
 
 
+def test_logprobs_that_are_not_one_per_id_are_refused():
+    leaf = leaf_of(turn(0, None, [1], [2, 3], logprobs=np.array([-1.0])))
+    assert refusal_of(leaf) == "node 0 has 1 logprobs for 2 sampled ids"
+
+
 def test_a_prompt_that_adds_nothing_is_refused():
     leaf = leaf_of(turn(0, None, [1], [2]), turn(1, 0, [], [3]))
     assert refusal_of(leaf) == "obs_len must be > 0, got 0"

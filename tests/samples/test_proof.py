@@ -128,8 +128,9 @@ def test_a_logprob_that_is_not_its_own_is_masked(value: float):
     assert_adds_up(result, forest)
 
 
-def test_a_stored_logprob_that_is_not_finite_is_masked():
-    broken = turn(0, None, [1], [2, 3], logprobs=np.array([float("nan"), -1.0]))
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_stored_logprob_that_is_not_finite_is_masked(value: float):
+    broken = turn(0, None, [1], [2, 3], logprobs=np.array([value, -1.0]))
     assert masks(made(forest_of(broken))) == [[0, 1]]
 
 
@@ -232,6 +233,18 @@ def test_leaves_without_a_row_are_reported_with_their_reason():
     assert dropped.report.count.masked == {"postprocessor_dropped": 5}
     for result in (superseded, main, longest, dropped):
         assert_adds_up(result, forest)
+
+
+def test_what_led_to_a_superseded_leaf_is_not_superseded_itself():
+    ask = {"request_digest": b"a"}
+    turns = [
+        turn(0, None, [1], [2]),
+        turn(1, 0, [1], [3, 3], **ask),
+        turn(2, 0, [1], [4, 4], **ask),
+        turn(3, None, [1], [5] * 9),
+    ]
+    result = made(forest_of(*turns), picker="longest")
+    assert result.report.count.masked == {"superseded": 2, "not_picked": 3}
 
 
 def test_rolled_back_turns_are_reported():

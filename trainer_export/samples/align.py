@@ -88,6 +88,10 @@ def _kept(leaf: Leaf, turn: Turn, cursor: int, max_trim_tokens: int) -> int:
 
 
 def _slice(turn: Turn, index: int, prompt_length: int, kept: int, rules: AssemblyRules) -> TurnSlice:
+    if turn.logprobs.size != turn.completion.size:
+        raise SamplesFailed(
+            f"node {turn.seq} has {turn.logprobs.size} logprobs for {turn.completion.size} sampled ids"
+        )
     rows = prompt_length + turn.completion.size - 1
     return TurnSlice(
         turn=turn,

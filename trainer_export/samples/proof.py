@@ -87,13 +87,11 @@ class _Ledger:
 def _intact(turns: Sequence[Turn]) -> frozenset[int]:
     """Nodes whose stored deltas, and all above them, are those of which the commit took the digest."""
     digests: dict[int | None, bytes] = {None: ROOT}
-    intact: set[int | None] = {None}
     for turn in turns:
-        digest = context_digest(digests[turn.parent], turn.trim, turn.prompt_delta, turn.completion)
-        digests[turn.seq] = digest
-        if turn.parent in intact and digest == turn.context_digest:
-            intact.add(turn.seq)
-    return frozenset(seq for seq in intact if seq is not None)
+        digests[turn.seq] = context_digest(
+            digests[turn.parent], turn.trim, turn.prompt_delta, turn.completion
+        )
+    return frozenset(turn.seq for turn in turns if digests[turn.seq] == turn.context_digest)
 
 
 class _Row:
@@ -111,7 +109,7 @@ class _Row:
     def enter(self, ledger: _Ledger) -> None:
         agreed = 0
         for turn in self._sample.leaf.turns:
-            agreed = self._view.agreed(agreed, turn, ledger.stored[turn.seq])
+            agreed = self._view.agreed(agreed, ledger.stored[turn.seq])
             self._codes[turn.seq] = self._view.judge(turn, agreed, turn.seq in ledger.intact)
             ledger.settle(turn.seq, self._codes[turn.seq])
 

@@ -5,8 +5,6 @@ including p are exactly what the engine was fed and sampled, and the row's logpr
 reported for it.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -58,7 +56,8 @@ class RowView:
         start = self.starts[turn.seq]
         place = slice(start, start + kept)
         codes[:kept] = TRAINED
-        codes[:kept][~_own(turn, kept, self.logprobs[place])] = CODE[Reason.LOGPROB]
+        values = self.logprobs[place]
+        codes[:kept][~np.isfinite(values) | (values != turn.logprobs[:kept])] = CODE[Reason.LOGPROB]
         codes[max(agreed - start, 0) if intact else 0 : kept] = CODE[Reason.CONTEXT]
         codes[:kept][~self.wanted[place]] = CODE[Reason.POSTPROCESSOR]
         return codes
@@ -73,18 +72,11 @@ class RowView:
         cut = stop is not None and stop.reason == "max_seq_len" and stop.seq == turn.seq
         return Reason.MAX_SEQ_LEN if cut else Reason.BOUNDARY_TRIM
 
-    def agreed(self, before: int, turn: Turn, stored: Turn) -> int:
+    def agreed(self, before: int, stored: Turn) -> int:
         """Leading ids of the row that are what this turn was fed and sampled, given those of the turn
         before."""
         added = np.concatenate([stored.prompt_delta, stored.completion])
-        shared = 0 if turn.realigns else self.starts[turn.seq] - stored.prompt_delta.size
+        shared = self.starts[stored.seq] - stored.prompt_delta.size
         if before < shared:
             return before
         return shared + run_length(added, self.tokens[shared : shared + added.size])
-
-
-def _own(turn: Turn, kept: int, values: npt.NDArray[Any]) -> Flags:
-    if turn.logprobs.size != turn.completion.size:
-        return np.zeros(kept, np.bool_)
-    own: Flags = np.isfinite(values) & (values == turn.logprobs[:kept])
-    return own
