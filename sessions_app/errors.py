@@ -75,7 +75,9 @@ class InvalidJson(BadRequest):
 
 
 class InvalidMessages(BadRequest):
-    """`messages` is missing, empty, not a list of objects with a role, or holds text that cannot be tokenised."""
+    """`messages` is missing, empty, not a list of objects with a role, or holds text that cannot be
+    tokenised.
+    """
 
     code = "invalid_messages"
 

@@ -1,7 +1,8 @@
 """JSON in and out without altering a value: fast where that is exact, the standard library elsewhere.
 
-orjson turns integers beyond 64 bit into floats, rounds long decimals and refuses NaN literals and lone surrogates.
-A body that may hold such a thing is read by `json`, whose wording also stands in the error text.
+orjson turns integers beyond 64 bit into floats, rounds long decimals and refuses NaN literals and lone
+surrogates. A body that may hold such a thing is read by `json`, whose wording also stands in the error
+text.
 """
 
 import json
@@ -75,7 +76,9 @@ class MessageTexts:
         self._spans: list[str] | None = None
 
     def text(self, index: int) -> str:
-        """JSON text of one message: the compact spelling where the body has just that, else the client's own."""
+        """JSON text of one message: the compact spelling where the body has just that, else the client's
+        own.
+        """
         compact = dumps(self._messages[index])
         if compact in self._body:
             return compact.decode()

@@ -1,7 +1,7 @@
 """Token ids and logprobs as packed little-endian bytes. The only place that knows the byte layout.
 
-ids: int32 `<i4`. logprobs: float32 `<f4` where every value survives it, else float64 `<f8`; the width is stored
-beside the bytes, so that what is read is what was sampled.
+ids: int32 `<i4`. logprobs: float32 `<f4` where every value survives it, else float64 `<f8`; the width is
+stored beside the bytes, so that what is read is what was sampled.
 """
 
 from dataclasses import dataclass

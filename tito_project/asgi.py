@@ -1,4 +1,6 @@
-"""ASGI entry: the endpoints that agents call directly, everything else through Django, and the server's life."""
+"""ASGI entry: the endpoints that agents call directly, everything else through Django, and the server's
+life.
+"""
 
 import logging
 import os

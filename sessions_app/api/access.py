@@ -1,7 +1,7 @@
 """Who may do what: the admin token, session keys, and which session a key means.
 
-Keys are compared in constant time and stored as SHA-256. With TITO_AUTH=off every caller may do everything; the
-server then refuses to listen beyond loopback.
+Keys are compared in constant time and stored as SHA-256. With TITO_AUTH=off every caller may do
+everything; the server then refuses to listen beyond loopback.
 """
 
 import hmac

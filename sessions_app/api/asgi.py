@@ -1,6 +1,8 @@
-"""Direct dispatch: requests for a DirectView are answered without Django's handler, its threads and its middleware.
+"""Direct dispatch: requests for a DirectView are answered without Django's handler, its threads and its
+middleware.
 
-What the middleware would have guarded is guarded here: host, origin, content type, body size, security headers.
+What the middleware would have guarded is guarded here: host, origin, content type, body size, security
+headers.
 """
 
 import asyncio
@@ -19,7 +21,7 @@ from django.http.response import HttpResponseBase
 from rest_framework.response import Response
 
 from sessions_app import errors
-from sessions_app.api.direct import json_response, with_error_headers
+from sessions_app.api.direct import DirectRequest, json_response, with_error_headers
 from sessions_app.api.urls import ROUTES
 from sessions_app.protocols.errors import plain_error, reference_error
 
@@ -44,12 +46,16 @@ def route(path: str) -> tuple[Any, dict[str, str]] | None:
 
 
 async def serve(
-    scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable, view: Any, arguments: dict[str, str]
+    scope: HTTPScope,
+    receive: ASGIReceiveCallable,
+    send: ASGISendCallable,
+    view: Any,
+    arguments: dict[str, str],
 ) -> None:
     """Answer one request."""
     try:
         body = await _read_body(scope, receive)
-        request = ASGIRequest(cast(dict[str, Any], scope), BytesIO(body))
+        request = DirectRequest(cast(dict[str, Any], scope), BytesIO(body))
         request._body = body
         check_host(request)
         check_origin(request)
@@ -64,7 +70,11 @@ async def serve(
 
 
 async def _serve_watched(
-    request: ASGIRequest, receive: ASGIReceiveCallable, send: ASGISendCallable, view: Any, arguments: dict[str, str]
+    request: DirectRequest,
+    receive: ASGIReceiveCallable,
+    send: ASGISendCallable,
+    view: Any,
+    arguments: dict[str, str],
 ) -> None:
     """Cancel the turn when its client leaves."""
     watcher = asyncio.create_task(_cancel_on_disconnect(request, receive))
@@ -77,12 +87,11 @@ async def _serve_watched(
         watcher.cancel()
 
 
-async def _cancel_on_disconnect(request: ASGIRequest, receive: ASGIReceiveCallable) -> None:
+async def _cancel_on_disconnect(request: DirectRequest, receive: ASGIReceiveCallable) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    turn = getattr(request, "turn", None)
-    if turn is not None:
-        turn.cancel()
+    if request.turn is not None:
+        request.turn.cancel()
 
 
 async def _read_body(scope: HTTPScope, receive: ASGIReceiveCallable) -> bytes:
@@ -106,7 +115,9 @@ async def _read_body(scope: HTTPScope, receive: ASGIReceiveCallable) -> bytes:
 
 
 def check_host(request: ASGIRequest) -> None:
-    """The Host header is one of ALLOWED_HOSTS, or a name without a dot, which no foreign page can stand for."""
+    """The Host header is one of ALLOWED_HOSTS, or a name without a dot, which no foreign page can stand
+    for.
+    """
     domain, _ = split_domain_port(request.META.get("HTTP_HOST", ""))
     if not domain and "HTTP_HOST" not in request.META:
         return

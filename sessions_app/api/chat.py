@@ -12,7 +12,14 @@ from rest_framework.request import Request
 
 from sessions_app import errors
 from sessions_app.api import access, runtime
-from sessions_app.api.direct import DirectView, bytes_response, copy_headers, json_response, with_error_headers
+from sessions_app.api.direct import (
+    DirectRequest,
+    body_of,
+    bytes_response,
+    copy_headers,
+    json_response,
+    with_error_headers,
+)
 from sessions_app.api.proxy import ProxyView
 from sessions_app.api.runtime import Runtime
 from sessions_app.json_text import dumps, loads
@@ -40,16 +47,20 @@ class ChatView(ProxyView):
             raise errors.Draining("this process is shutting down")
         settings = await access.open_session(state, request, session_id)
         self._linear = settings.history_policy == "linear"
-        return await self._turn(state, settings, arrival_of(state, request, openai_chat.NAME, openai_chat.PATH))
+        arrival = arrival_of(state, request, openai_chat.NAME, openai_chat.PATH)
+        return await self._turn(request, state, settings, arrival)
 
-    async def _turn(self, state: Runtime, settings: SessionSettings, arrival: Arrival) -> HttpResponseBase:
+    async def _turn(
+        self, request: Request, state: Runtime, settings: SessionSettings, arrival: Arrival
+    ) -> HttpResponseBase:
         try:
             chat = openai_chat.read_request(arrival, loads(arrival.body) if arrival.body else {})
         except errors.TitoError as error:
             await self._refuse(state, settings, arrival, error)
             raise
         work = state.spawn(state.turns.run(settings, chat))
-        self.request._request.turn = work
+        if isinstance(request._request, DirectRequest):
+            request._request.turn = work
         configuration = state.configuration
         waits = chat.stream or configuration.json_keepalive
         if not await sse.finished_within(work, configuration.keepalive_s if waits else None):
@@ -91,7 +102,7 @@ class ChatView(ProxyView):
 
 def arrival_of(state: Runtime, request: Request, protocol: str, path: str) -> Arrival:
     """What is known of a request before its body is read."""
-    body: bytes = request.data
+    body = body_of(request)
     return Arrival(
         protocol=protocol,
         path=path,

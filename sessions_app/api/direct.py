@@ -1,14 +1,17 @@
-"""DRF views that run on the event loop: the base class of the chat endpoints and of everything agents call.
+"""DRF views that run on the event loop: the base class of the chat endpoints and of everything agents
+call.
 
-The policies of DRF (authentication, permission, parsing, rendering, exception handling) are kept; their synchronous
-hooks are replaced by awaited ones, so that no request needs a thread. Mounted in urls.py too, where Django's handler
-serves them the same way, only slower.
+The policies of DRF (authentication, permission, parsing, rendering, exception handling) are kept; their
+synchronous hooks are replaced by awaited ones, so that no request needs a thread. Mounted in urls.py too,
+where Django's handler serves them the same way, only slower.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, cast
 
+from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.negotiation import BaseContentNegotiation
@@ -36,7 +39,7 @@ class BytesParser(BaseParser):
 
     media_type = "*/*"
 
-    def parse(
+    def parse(  # type: ignore[override]
         self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> bytes:
         """The body."""
@@ -52,7 +55,10 @@ class ExactJSONRenderer(BaseRenderer):
     render_style = "binary"
 
     def render(
-        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,
     ) -> bytes:
         """The JSON text."""
         return dumps(data)
@@ -70,6 +76,13 @@ class FixedNegotiation(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
+class DirectRequest(ASGIRequest):
+    """A request that the ASGI entry dispatched itself."""
+
+    turn: "asyncio.Task[Any] | None" = None
+    """The generation it waits for, so that a vanished client can cancel it."""
+
+
 class DirectView(APIView):
     """An APIView whose handlers are coroutines and whose errors are TitoErrors."""
 
@@ -79,7 +92,7 @@ class DirectView(APIView):
     parser_classes = (BytesParser,)
     renderer_classes = (ExactJSONRenderer,)
     content_negotiation_class = FixedNegotiation
-    view_is_async: ClassVar[bool] = True
+    view_is_async = True
 
     async def dispatch(  # type: ignore[override]
         self, request: HttpRequest, *args: Any, **kwargs: Any
@@ -88,7 +101,9 @@ class DirectView(APIView):
         self.args, self.kwargs, self.format_kwarg = args, kwargs, None
         drf_request = self.initialize_request(request, *args, **kwargs)
         self.request, self.headers = drf_request, self.default_response_headers
-        drf_request.accepted_renderer, drf_request.accepted_media_type = self.perform_content_negotiation(drf_request)
+        drf_request.accepted_renderer, drf_request.accepted_media_type = self.perform_content_negotiation(
+            drf_request
+        )
         try:
             response = await self._handler(request)(drf_request, *args, **kwargs)
         except TitoError as error:
@@ -108,7 +123,9 @@ class DirectView(APIView):
 
     def method_response(self) -> HttpResponseBase:
         """405 in the words of the reference, with the methods that are there."""
-        methods = [name.upper() for name in self.http_method_names if name != "options" and hasattr(self, name)]
+        methods = [
+            name.upper() for name in self.http_method_names if name != "options" and hasattr(self, name)
+        ]
         response = json_response({"detail": "Method Not Allowed"}, 405)
         response["allow"] = ", ".join(methods)
         return with_error_headers(response, MethodNotAllowed())
@@ -125,6 +142,11 @@ class DirectView(APIView):
     def default_response_headers(self) -> dict[str, str]:
         """None: `Vary` and `Allow` say nothing here."""
         return {}
+
+
+def body_of(request: Request) -> bytes:
+    """The body as it came."""
+    return cast(bytes, request.data)
 
 
 def json_response(data: Any, status: int = 200) -> HttpResponse:

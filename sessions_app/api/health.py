@@ -38,7 +38,9 @@ class ReadyView(DirectView):
         checks = (_database(state), _migrations(state), _broker(), _engine(state), _tokenizer(state))
         parts = dict(zip(names, await asyncio.gather(*(_told(check) for check in checks)), strict=True))
         ready = all(part == "ok" for part in parts.values()) and not state.draining
-        return json_response({"ready": ready, "parts": parts, "draining": state.draining}, 200 if ready else 503)
+        return json_response(
+            {"ready": ready, "parts": parts, "draining": state.draining}, 200 if ready else 503
+        )
 
 
 async def _told(check: Any) -> str:

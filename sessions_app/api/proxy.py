@@ -35,7 +35,9 @@ class ProxyView(DirectView):
             body=request.data if request.method != "GET" else b"",
             headers=self._headers(request, state.configuration.proxy_credentials),
         )
-        response = bytes_response(answer.body, answer.status, answer.headers.get("content-type", "application/json"))
+        response = bytes_response(
+            answer.body, answer.status, answer.headers.get("content-type", "application/json")
+        )
         copy_headers(response, answer.headers)
         return response
 
@@ -44,7 +46,9 @@ class ProxyView(DirectView):
     @staticmethod
     def _headers(request: Request, with_credentials: bool) -> dict[str, str]:
         headers = {name.lower(): value for name, value in request.headers.items()}
-        return headers if with_credentials else {n: v for n, v in headers.items() if not access.is_credential(n)}
+        return (
+            headers if with_credentials else {n: v for n, v in headers.items() if not access.is_credential(n)}
+        )
 
     def error_body(self, error: errors.TitoError) -> object:
         """The reference's body."""

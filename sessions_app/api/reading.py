@@ -99,7 +99,9 @@ async def session_metadata(
     return metadata
 
 
-async def drift(renderer: Renderer, messages: list[Any], tools: Any, tokens: Ids) -> list[dict[str, Any]] | None:
+async def drift(
+    renderer: Renderer, messages: list[Any], tools: Any, tokens: Ids
+) -> list[dict[str, Any]] | None:
     """Served ids against a fresh render of the stored messages; None where that cannot be computed."""
     if not len(tokens):
         return None

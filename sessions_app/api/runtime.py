@@ -1,6 +1,8 @@
-"""What a web process holds while it runs: configuration, database pool, profiles, turn service, running turns.
+"""What a web process holds while it runs: configuration, database pool, profiles, turn service, running
+turns.
 
-Loop-bound: built when the server starts, closed when it stops. Nothing in it is state that another process could miss.
+Loop-bound: built when the server starts, closed when it stops. Nothing in it is state that another process
+could miss.
 """
 
 import asyncio
@@ -64,7 +66,9 @@ def current() -> Runtime:
     return _current
 
 
-async def start(conninfo: str, build: Callable[[str], Profile | None], configuration: Configuration) -> Runtime:
+async def start(
+    conninfo: str, build: Callable[[str], Profile | None], configuration: Configuration
+) -> Runtime:
     """Open the pool, load the default profile, settle what dead processes left."""
     global _current
     db = Database(conninfo, max_size=configuration.db_pool)

@@ -62,7 +62,9 @@ class _Reader:
         value = self._options.get(name)
         if value is None:
             return default
-        return self._checked(name, value, lambda v: isinstance(v, str) and v in allowed, f"one of {', '.join(allowed)}")
+        return self._checked(
+            name, value, lambda v: isinstance(v, str) and v in allowed, f"one of {', '.join(allowed)}"
+        )
 
     def text(self, name: str, default: str | None) -> str | None:
         value = self._options.get(name)
@@ -124,7 +126,9 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_duration(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    )
 
 
 def _are_labels(value: Any) -> bool:

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 
 from sessions_app import errors
 from sessions_app.api import access, reading, runtime
-from sessions_app.api.direct import DirectView, json_response
+from sessions_app.api.direct import DirectView, body_of, json_response
 from sessions_app.api.runtime import Runtime
 from sessions_app.api.session_options import read_options
 from sessions_app.protocols.errors import reference_error
@@ -27,7 +27,7 @@ class SessionsView(DirectView):
         """Create a session. An empty or odd body is fine; a known key with a bad value is refused."""
         state = runtime.current()
         access.require_admin(state, request)
-        new, key = await create_session(state, _object(request.data))
+        new, key = await create_session(state, _object(body_of(request)))
         response = json_response({"session_id": new.hex})
         response["X-Tito-Session-Key"] = key
         return response
@@ -37,7 +37,9 @@ class SessionsView(DirectView):
         return reference_error(error)
 
 
-async def create_session(state: Runtime, options: Mapping[str, Any], key: str | None = None) -> tuple[uuid.UUID, str]:
+async def create_session(
+    state: Runtime, options: Mapping[str, Any], key: str | None = None
+) -> tuple[uuid.UUID, str]:
     """A new session and its key. Raises InvalidArgument on a bad option."""
     key = key or access.new_session_key()
     new = read_options(options, state.configuration, uuid.uuid4(), access.key_hash(key))

@@ -1,4 +1,6 @@
-"""URLs answered by sessions_app. The table serves Django's resolver and the direct dispatch of the ASGI entry."""
+"""URLs answered by sessions_app. The table serves Django's resolver and the direct dispatch of the ASGI
+entry.
+"""
 
 from django.urls import URLPattern, URLResolver, re_path
 
@@ -20,4 +22,6 @@ ROUTES: list[tuple[str, type[DirectView]]] = [
 ]
 """Patterns and views; the first that matches answers."""
 
-urlpatterns: list[URLPattern | URLResolver] = [re_path(rf"^{pattern}$", view.as_view()) for pattern, view in ROUTES]
+urlpatterns: list[URLPattern | URLResolver] = [
+    re_path(rf"^{pattern}$", view.as_view()) for pattern, view in ROUTES
+]

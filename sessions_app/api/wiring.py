@@ -1,4 +1,6 @@
-"""Builds a profile from its row. The environment wins over the row `default` at each start and pins what it sets."""
+"""Builds a profile from its row. The environment wins over the row `default` at each start and pins what
+it sets.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -45,7 +47,9 @@ def conninfo() -> str:
 def build_profile(name: str) -> Profile | None:
     """A profile ready to start; None when there is no row of that name. Slow: loads a tokenizer."""
     try:
-        row = mirrored_default() if name == DEFAULT_PROFILE else ModelProfile.objects.filter(name=name).first()
+        row = (
+            mirrored_default() if name == DEFAULT_PROFILE else ModelProfile.objects.filter(name=name).first()
+        )
     finally:
         connection.close()  # this thread may never ask again, and would keep its place in the pool
     if row is None:
@@ -71,7 +75,9 @@ def mirrored_default() -> ModelProfile:
     row, created = ModelProfile.objects.get_or_create(name=DEFAULT_PROFILE)
     pinned = [column for column, variable in _PINNED_BY.items() if variable in configuration.pinned]
     columns = list(_PINNED_BY) if created else pinned
-    wanted = {column: _stored(getattr(configuration, column)) for column in columns} | {"pinned": ",".join(pinned)}
+    wanted = {column: _stored(getattr(configuration, column)) for column in columns} | {
+        "pinned": ",".join(pinned)
+    }
     changed = [column for column, value in wanted.items() if getattr(row, column) != value]
     for column in changed:
         setattr(row, column, wanted[column])

@@ -13,7 +13,7 @@ class _Explained(StrEnum):
 
     meaning: str
 
-    def __new__(cls, value: str, meaning: str) -> Self:
+    def __new__(cls, value: str, meaning: str = "") -> Self:
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning

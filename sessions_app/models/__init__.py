@@ -1,8 +1,8 @@
 """Tables of the forest. Rows are written by `sessions_app.store`; everything else reads.
 
-Every table but ModelProfile has the session id as the first column of its primary key, so the session id can be the
-distribution column of a sharded database. Natural keys (`session, seq`) are what rows refer to each other by; the
-surrogate `id` only names rows in the admin.
+Every table but ModelProfile has the session id as the first column of its primary key, so the session id
+can be the distribution column of a sharded database. Natural keys (`session, seq`) are what rows refer to
+each other by; the surrogate `id` only names rows in the admin.
 """
 
 from sessions_app.models.event import HistoryEvent

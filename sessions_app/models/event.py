@@ -11,10 +11,14 @@ class HistoryEvent(models.Model):
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="events", db_index=False)
     record_id = models.BigIntegerField(null=True, blank=True)
-    node_seq = models.IntegerField(null=True, blank=True, help_text="Node it made; null where nothing was attached")
+    node_seq = models.IntegerField(
+        null=True, blank=True, help_text="Node it made; null where nothing was attached"
+    )
     kind = models.CharField(max_length=20, choices=EVENT_KINDS)
     cause = models.CharField(max_length=40, choices=CAUSES)
-    compared_seq = models.IntegerField(null=True, blank=True, help_text="Node whose path the request was compared with")
+    compared_seq = models.IntegerField(
+        null=True, blank=True, help_text="Node whose path the request was compared with"
+    )
     message_index = models.IntegerField(null=True, blank=True)
     field = models.TextField(null=True, blank=True)
     stored_value = models.TextField(null=True, blank=True)

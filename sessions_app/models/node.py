@@ -1,4 +1,6 @@
-"""The forest: nodes, the messages and the tokens each adds to its parent. Append-only; only deltas are stored."""
+"""The forest: nodes, the messages and the tokens each adds to its parent. Append-only; only deltas are
+stored.
+"""
 
 from django.db import models
 from django.db.models import F, Q
@@ -25,15 +27,21 @@ class Node(models.Model):
     depth = models.IntegerField(help_text="Nodes above this one")
     message_start = models.IntegerField(help_text="Position of the first message this node adds")
     message_count = models.IntegerField(help_text="Messages of the whole path, reply included")
-    prefix_key = models.BinaryField(null=True, help_text="Chained matcher key of the path's messages, reply included")
+    prefix_key = models.BinaryField(
+        null=True, help_text="Chained matcher key of the path's messages, reply included"
+    )
     request_key = models.BinaryField(null=True, help_text="The same without the reply: equal for retries")
-    raw_digest = models.BinaryField(help_text="Chained digest of the request's messages as the client spelled them")
+    raw_digest = models.BinaryField(
+        help_text="Chained digest of the request's messages as the client spelled them"
+    )
     head_digest = models.BinaryField(help_text="RequestHead of its request")
     head_identity = models.BinaryField(help_text="What the engine sees at the head; differs = never reused")
     context_digest = models.BinaryField(help_text="Chained digest of every id fed and sampled up to here")
     attach_kind = models.CharField(max_length=20, choices=ATTACH_KINDS)
     cause = models.CharField(max_length=40, choices=CAUSES, null=True, blank=True)
-    retry_of = models.IntegerField(null=True, blank=True, help_text="Seq of the node whose request was sent again")
+    retry_of = models.IntegerField(
+        null=True, blank=True, help_text="Seq of the node whose request was sent again"
+    )
     root_class = models.CharField(max_length=20, null=True, blank=True)
     root_evidence = models.TextField(null=True, blank=True)
     agent = models.TextField(null=True, blank=True)
@@ -63,14 +71,20 @@ class Node(models.Model):
             models.UniqueConstraint(fields=["session", "seq"], name="node_pk"),
             known("node_attach_kind_known", "attach_kind", ATTACH_KINDS),
             known("node_cause_known", "cause", CAUSES),
-            models.CheckConstraint(condition=Q(parent_seq__isnull=True) | Q(parent_seq__lt=F("seq")), name="node_parent_first"),
+            models.CheckConstraint(
+                condition=Q(parent_seq__isnull=True) | Q(parent_seq__lt=F("seq")), name="node_parent_first"
+            ),
             models.CheckConstraint(
                 condition=Q(parent_seq__isnull=True, depth=0, message_start=0, root_seq=F("seq"))
                 | Q(parent_seq__isnull=False, depth__gt=0, message_start__gt=0),
                 name="node_root_or_child",
             ),
-            models.CheckConstraint(condition=Q(message_count__gt=F("message_start")), name="node_adds_a_message"),
-            models.CheckConstraint(condition=Q(total_tokens__gte=F("prompt_tokens")), name="node_token_totals"),
+            models.CheckConstraint(
+                condition=Q(message_count__gt=F("message_start")), name="node_adds_a_message"
+            ),
+            models.CheckConstraint(
+                condition=Q(total_tokens__gte=F("prompt_tokens")), name="node_token_totals"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -93,7 +107,9 @@ class Message(models.Model):
     role = models.CharField(max_length=40)
     generated = models.BooleanField(default=False, help_text="The engine's reply of this node")
     body = models.TextField(help_text="JSON text")
-    sidecar = models.TextField(null=True, blank=True, help_text="What its protocol said beyond the canonical form")
+    sidecar = models.TextField(
+        null=True, blank=True, help_text="What its protocol said beyond the canonical form"
+    )
 
     class Meta:
         ordering = ["session", "node_seq", "position"]
@@ -105,7 +121,9 @@ class Message(models.Model):
 
 
 class TokenCheckpoint(models.Model):
-    """The token delta of a node: parent's tokens minus `boundary_trim`, then the prompt delta, then the completion."""
+    """The token delta of a node: parent's tokens minus `boundary_trim`, then the prompt delta, then the
+    completion.
+    """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="checkpoints", db_index=False)
     node_seq = models.IntegerField()
@@ -117,12 +135,16 @@ class TokenCheckpoint(models.Model):
         related_name="checkpoints",
     )
     boundary_trim = models.SmallIntegerField(default=0)
-    glue_tokens = models.SmallIntegerField(default=0, help_text="Leading ids of the prompt delta that closed the last turn")
+    glue_tokens = models.SmallIntegerField(
+        default=0, help_text="Leading ids of the prompt delta that closed the last turn"
+    )
     prompt_delta = models.BinaryField(help_text="Packed little-endian int32")
     completion = models.BinaryField(help_text="Packed little-endian int32")
     logprobs = models.BinaryField(help_text="Packed little-endian floats, one per completion id")
     logprob_width = models.SmallIntegerField(help_text="4 where every value survives float32, else 8")
-    logprob_texts = models.TextField(null=True, blank=True, help_text="JSON list of the engine's token texts, if it sent any")
+    logprob_texts = models.TextField(
+        null=True, blank=True, help_text="JSON list of the engine's token texts, if it sent any"
+    )
 
     class Meta:
         ordering = ["session", "node_seq"]
@@ -140,7 +162,9 @@ class TokenCheckpoint(models.Model):
 class SidePayload(models.Model):
     """Riders of a generation too large for the hot row: routed experts, indexer rows."""
 
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="side_payloads", db_index=False)
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, related_name="side_payloads", db_index=False
+    )
     node_seq = models.IntegerField()
     kind = models.CharField(max_length=40)
     payload = models.BinaryField(help_text="Packed little-endian int32")
@@ -150,7 +174,9 @@ class SidePayload(models.Model):
     class Meta:
         ordering = ["session", "node_seq", "kind"]
         indexes = [models.Index(fields=["id"], name="side_payload_id")]
-        constraints = [models.UniqueConstraint(fields=["session", "node_seq", "kind"], name="side_payload_pk")]
+        constraints = [
+            models.UniqueConstraint(fields=["session", "node_seq", "kind"], name="side_payload_pk")
+        ]
 
     def __str__(self) -> str:
         return f"{self.session_id.hex}:{self.node_seq} {self.kind}"

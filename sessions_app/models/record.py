@@ -12,7 +12,9 @@ class RequestHead(models.Model):
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="heads", db_index=False)
     digest = models.BinaryField(help_text="Digest of everything below as sent")
     identity = models.BinaryField(help_text="Digest of what the engine sees at the head")
-    tools = models.TextField(null=True, blank=True, help_text="JSON text as sent; null when the request named none")
+    tools = models.TextField(
+        null=True, blank=True, help_text="JSON text as sent; null when the request named none"
+    )
     template_kwargs = models.TextField(default="{}", help_text="Effective kwargs, JSON object")
     template_fingerprint = models.CharField(max_length=64)
     tokenizer_fingerprint = models.CharField(max_length=64)
@@ -43,24 +45,34 @@ class Record(models.Model):
     request_hash = models.BinaryField(null=True, help_text="SHA-256 of the body as received")
     head_digest = models.BinaryField(null=True)
     request_params = models.TextField(
-        null=True, blank=True, help_text="Outgoing body as JSON text; messages, tools and input_ids are null in their place"
+        null=True,
+        blank=True,
+        help_text="Outgoing body as JSON text; messages, tools and input_ids are null in their place",
     )
     message_count = models.IntegerField(default=0)
     raw_base = models.IntegerField(
         default=0, help_text="Leading messages spelled as in the attach point's record plus its reply"
     )
-    raw_reply = models.TextField(null=True, blank=True, help_text="The client's spelling of that reply where it differs")
+    raw_reply = models.TextField(
+        null=True, blank=True, help_text="The client's spelling of that reply where it differs"
+    )
     raw_leading = models.TextField(
-        null=True, blank=True, help_text="JSON list: matched messages as spelled by the client, where no base holds them"
+        null=True,
+        blank=True,
+        help_text="JSON list: matched messages as spelled by the client, where no base holds them",
     )
     raw_tail = models.TextField(
         null=True, blank=True, help_text="JSON list: new messages; null once they are stored with a node"
     )
-    response = models.TextField(null=True, blank=True, help_text="Engine's reply as JSON text without token arrays")
+    response = models.TextField(
+        null=True, blank=True, help_text="Engine's reply as JSON text without token arrays"
+    )
     status_code = models.SmallIntegerField(null=True, blank=True)
     error_code = models.CharField(max_length=40, null=True, blank=True)
     error_text = models.TextField(null=True, blank=True)
-    reason = models.CharField(max_length=40, null=True, blank=True, help_text="Why a generated reply was not attached")
+    reason = models.CharField(
+        max_length=40, null=True, blank=True, help_text="Why a generated reply was not attached"
+    )
     weight_version_dispatch = models.TextField(null=True, blank=True)
     weight_version = models.TextField(null=True, blank=True)
     worker = models.TextField(null=True, blank=True)
@@ -97,7 +109,9 @@ class Record(models.Model):
 
 
 class UnattachedReply(models.Model):
-    """Tokens of a reply that was generated but is in no tree: lost race, deleted session, failed validation."""
+    """Tokens of a reply that was generated but is in no tree: lost race, deleted session, failed
+    validation.
+    """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="unattached", db_index=False)
     record_id = models.BigIntegerField()

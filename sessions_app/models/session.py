@@ -1,4 +1,6 @@
-"""One agent rollout: its settings (fixed at creation), its lifecycle, its counters (written at commit only)."""
+"""One agent rollout: its settings (fixed at creation), its lifecycle, its counters (written at commit
+only).
+"""
 
 import uuid
 
@@ -17,7 +19,9 @@ from sessions_app.models.profile import ModelProfile
 
 
 class Session(models.Model):
-    """Owns a forest of nodes. `version` grows with every change and never repeats, so it is safe to compare."""
+    """Owns a forest of nodes. `version` grows with every change and never repeats, so it is safe to
+    compare.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     profile = models.ForeignKey(ModelProfile, on_delete=models.PROTECT, related_name="sessions")
@@ -33,7 +37,9 @@ class Session(models.Model):
     group_id = models.TextField(null=True, blank=True)
     group_size = models.IntegerField(null=True, blank=True)
     labels = models.TextField(default="{}", help_text="JSON object of text labels")
-    sampling = models.TextField(default="{}", help_text="JSON object of sampling values forced on every request")
+    sampling = models.TextField(
+        default="{}", help_text="JSON object of sampling values forced on every request"
+    )
     max_context_tokens = models.IntegerField(null=True, blank=True)
     max_turns = models.IntegerField(null=True, blank=True)
     idle_timeout_s = models.FloatField(null=True, blank=True)
@@ -41,7 +47,9 @@ class Session(models.Model):
 
     status = models.CharField(max_length=20, choices=SESSION_STATUSES, default="open")
     finish_status = models.TextField(null=True, blank=True, help_text="What `finish` said, e.g. completed")
-    finish_metadata = models.TextField(null=True, blank=True, help_text="JSON object that rides on every sample")
+    finish_metadata = models.TextField(
+        null=True, blank=True, help_text="JSON object that rides on every sample"
+    )
     created_at = models.DateTimeField()
     last_activity_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -50,8 +58,12 @@ class Session(models.Model):
     version = models.BigIntegerField(default=0)
     next_seq = models.IntegerField(default=0, help_text="Nodes committed so far; the next node's seq")
     active_seq = models.IntegerField(null=True, blank=True, help_text="Last node of the active path")
-    passthrough = models.BooleanField(default=False, help_text="Policy linear gave up healing for this session")
-    keyless = models.BooleanField(default=False, help_text="A node has no prefix key: attach by walking the paths")
+    passthrough = models.BooleanField(
+        default=False, help_text="Policy linear gave up healing for this session"
+    )
+    keyless = models.BooleanField(
+        default=False, help_text="A node has no prefix key: attach by walking the paths"
+    )
 
     healed_turns = models.IntegerField(default=0)
     healed_prefix_tokens = models.BigIntegerField(default=0)
@@ -62,19 +74,25 @@ class Session(models.Model):
     retries = models.IntegerField(default=0)
     resets = models.IntegerField(default=0)
     prompt_tokens = models.BigIntegerField(default=0, help_text="Ids fed, summed over turns")
-    added_tokens = models.BigIntegerField(default=0, help_text="Ids tokenised from new messages, summed over turns")
+    added_tokens = models.BigIntegerField(
+        default=0, help_text="Ids tokenised from new messages, summed over turns"
+    )
     generated_tokens = models.BigIntegerField(default=0)
 
     class Meta:
         ordering = ["-created_at"]
         indexes = [
             models.Index(fields=["-created_at"], name="session_created"),
-            models.Index(fields=["rollout_id"], name="session_rollout", condition=Q(rollout_id__isnull=False)),
+            models.Index(
+                fields=["rollout_id"], name="session_rollout", condition=Q(rollout_id__isnull=False)
+            ),
             models.Index(fields=["group_id"], name="session_group", condition=Q(group_id__isnull=False)),
             models.Index(fields=["harness", "-created_at"], name="session_harness"),
             models.Index(fields=["key_hash"], name="session_key", condition=Q(key_hash__isnull=False)),
             models.Index(
-                fields=["last_activity_at"], name="session_idle", condition=Q(status="open", idle_timeout_s__isnull=False)
+                fields=["last_activity_at"],
+                name="session_idle",
+                condition=Q(status="open", idle_timeout_s__isnull=False),
             ),
         ]
         constraints = [
@@ -94,7 +112,8 @@ class Session(models.Model):
                 name="session_active_node_exists",
             ),
             models.CheckConstraint(
-                condition=Q(group_size__isnull=True) | Q(group_size__gte=1), name="session_group_size_positive"
+                condition=Q(group_size__isnull=True) | Q(group_size__gte=1),
+                name="session_group_size_positive",
             ),
         ]
 

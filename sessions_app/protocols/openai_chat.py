@@ -1,7 +1,7 @@
 """OpenAI Chat Completions: request to ChatRequest, result to reply or to the two events of a stream.
 
-Messages stay as the client sent them. Checked here: the shape of the body and of its messages; whether they can be
-continued or rendered is the turn's business.
+Messages stay as the client sent them. Checked here: the shape of the body and of its messages; whether
+they can be continued or rendered is the turn's business.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,7 @@
 """Server-sent events while a turn is being generated.
 
-Invariant: no byte goes out before the reply or the first keep-alive; until then an error keeps its own status.
+Invariant: no byte goes out before the reply or the first keep-alive; until then an error keeps its own
+status.
 """
 
 import asyncio

@@ -9,6 +9,6 @@
     read      whole paths for GET, samples and replayed replies
     claims    idempotency keys
 
-Invariant: a node, its messages, its checkpoint, its events, its record's state and the session's counters are
-written together or not at all, and no connection is held while an engine generates.
+Invariant: a node, its messages, its checkpoint, its events, its record's state and the session's counters
+are written together or not at all, and no connection is held while an engine generates.
 """

@@ -1,7 +1,8 @@
-"""Reads that decide where a request attaches: session state, candidate nodes, messages and tokens of a path.
+"""Reads that decide where a request attaches: session state, candidate nodes, messages and tokens of a
+path.
 
-Append-only turns need one statement of this module, and a second one only where the parent's token array is not
-cached in this process.
+Append-only turns need one statement of this module, and a second one only where the parent's token array
+is not cached in this process.
 """
 
 from collections.abc import Sequence
@@ -140,7 +141,8 @@ async def load_path(db: Executor, session_id: UUID, seq: int) -> list[NodeRow]:
 async def load_nodes(db: Executor, session_id: UUID) -> list[NodeRow]:
     """The whole forest in commit order."""
     rows = await db.fetch_all(
-        f"SELECT {node_columns('n')} FROM sessions_app_node n WHERE n.session_id = %s ORDER BY n.seq", (session_id,)
+        f"SELECT {node_columns('n')} FROM sessions_app_node n WHERE n.session_id = %s ORDER BY n.seq",
+        (session_id,),
     )
     return [node_from(row) for row in rows]
 
@@ -190,11 +192,14 @@ async def load_path_messages(db: Executor, session_id: UUID, seq: int) -> list[P
 async def load_tokens(db: Executor, session_id: UUID, seq: int) -> Ids:
     """Every id fed and sampled up to and including a node: int32, shape (total_tokens,), read-only."""
     rows = await db.fetch_all(
-        _PATH + "SELECT c.boundary_trim, c.prompt_delta, c.completion FROM path JOIN sessions_app_tokencheckpoint c "
+        _PATH + "SELECT c.boundary_trim, c.prompt_delta, c.completion "
+        "FROM path JOIN sessions_app_tokencheckpoint c "
         "ON c.session_id = %(session)s AND c.node_seq = path.seq ORDER BY c.node_seq",
         {"session": session_id, "seq": seq},
     )
-    return join_deltas([(trim, unpack_ids(prompt), unpack_ids(completion)) for trim, prompt, completion in rows])
+    return join_deltas(
+        [(trim, unpack_ids(prompt), unpack_ids(completion)) for trim, prompt, completion in rows]
+    )
 
 
 def join_deltas(deltas: Sequence[tuple[int, Ids, Ids]]) -> Ids:

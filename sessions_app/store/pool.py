@@ -1,7 +1,7 @@
 """The asynchronous connection pool of the hot path.
 
-Autocommit, binary results, statements prepared at first use. A connection is taken for one statement (or one explicit
-transaction) and given back; it is never held across an engine call.
+Autocommit, binary results, statements prepared at first use. A connection is taken for one statement (or
+one explicit transaction) and given back; it is never held across an engine call.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -11,7 +11,6 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.abc import Query
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from sessions_app.errors import NotReady
@@ -56,17 +55,17 @@ class Database:
         except PoolTimeout:
             raise NotReady("no database connection became free in time") from None
 
-    async def fetch_all(self, query: Query, params: Params) -> list[Row]:
+    async def fetch_all(self, query: str, params: Params) -> list[Row]:
         """All rows of one statement."""
         async with self._connection() as connection:
             return await _run(connection, query, params)
 
-    async def fetch_one(self, query: Query, params: Params) -> Row | None:
+    async def fetch_one(self, query: str, params: Params) -> Row | None:
         """The first row, or None."""
         rows = await self.fetch_all(query, params)
         return rows[0] if rows else None
 
-    async def execute(self, query: Query, params: Params) -> None:
+    async def execute(self, query: str, params: Params) -> None:
         """A statement without a result."""
         async with self._connection() as connection:
             await _run(connection, query, params)
@@ -84,14 +83,18 @@ class Transaction:
     def __init__(self, connection: AsyncConnection[Row]) -> None:
         self._connection = connection
 
-    async def fetch_all(self, query: Query, params: Params) -> list[Row]:
+    async def fetch_all(self, query: str, params: Params) -> list[Row]:
         """All rows of one statement."""
         return await _run(self._connection, query, params)
 
-    async def fetch_one(self, query: Query, params: Params) -> Row | None:
+    async def fetch_one(self, query: str, params: Params) -> Row | None:
         """The first row, or None."""
         rows = await _run(self._connection, query, params)
         return rows[0] if rows else None
+
+    async def execute(self, query: str, params: Params) -> None:
+        """A statement without a result."""
+        await _run(self._connection, query, params)
 
 
 Executor = Database | Transaction
@@ -101,8 +104,8 @@ LOST_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError, NotReady)
 """What a statement raises when the database went away under it."""
 
 
-async def _run(connection: AsyncConnection[Row], query: Query, params: Params) -> list[Row]:
+async def _run(connection: AsyncConnection[Row], query: str, params: Params) -> list[Row]:
     round_trips.set(round_trips.get() + 1)
     async with connection.cursor(binary=True) as cursor:
-        await cursor.execute(query, params)
+        await cursor.execute(query.encode(), params)
         return await cursor.fetchall() if cursor.description else []

@@ -11,7 +11,8 @@ from sessions_app.store.values import TurnRow
 
 _TURN = f"""
     SELECT {node_columns("n")}, n.attach_kind, n.cause, n.retry_of, n.raw_finish_reason, n.ill_formed,
-        n.weight_version, n.committed_at, r.id, r.arrived_at, r.path, r.request_params, r.raw_base, r.raw_reply, r.raw_leading,
+        n.weight_version, n.committed_at, r.id, r.arrived_at, r.path, r.request_params, r.raw_base,
+        r.raw_reply, r.raw_leading,
         h.tools, r.response, coalesce(r.cached_tokens, 0),
         c.boundary_trim, c.prompt_delta, c.completion, c.logprobs, c.logprob_width, c.logprob_texts
     FROM sessions_app_node n
@@ -23,8 +24,10 @@ _TURN = f"""
 
 def _turn_from(row: Row) -> TurnRow:
     (
-        attach_kind, cause, retry_of, raw_finish, ill_formed, weight_version, committed_at, record_id, arrived_at,
-        path, request_params, raw_base, raw_reply, raw_leading, tools, response, cached, trim, prompt, completion, logprobs,
+        attach_kind, cause, retry_of, raw_finish, ill_formed, weight_version, committed_at, record_id,
+        arrived_at,
+        path, request_params, raw_base, raw_reply, raw_leading, tools, response, cached, trim, prompt,
+        completion, logprobs,
         width, texts,
     ) = row[_NODE_WIDTH:]  # fmt: skip
     return TurnRow(
@@ -120,7 +123,8 @@ class SessionSummary:
 async def load_summary(db: Executor, session_id: UUID) -> SessionSummary | None:
     """The session row of a session that is not deleted."""
     row = await db.fetch_one(
-        "SELECT history_policy, status, active_seq, healed_turns, healed_prefix_tokens, nonlinear, close_unresolved "
+        "SELECT history_policy, status, active_seq, "
+        "healed_turns, healed_prefix_tokens, nonlinear, close_unresolved "
         "FROM sessions_app_session WHERE id = %s AND deleted_at IS NULL",
         (session_id,),
     )
@@ -130,7 +134,8 @@ async def load_summary(db: Executor, session_id: UUID) -> SessionSummary | None:
 async def load_side(db: Executor, session_id: UUID, seqs: list[int]) -> dict[int, dict[str, bytes]]:
     """Replay payloads of nodes, by node and kind."""
     rows = await db.fetch_all(
-        "SELECT node_seq, kind, payload FROM sessions_app_sidepayload WHERE session_id = %s AND node_seq = ANY(%s)",
+        "SELECT node_seq, kind, payload FROM sessions_app_sidepayload "
+        "WHERE session_id = %s AND node_seq = ANY(%s)",
         (session_id, seqs),
     )
     side: dict[int, dict[str, bytes]] = {}

@@ -31,11 +31,15 @@ _INTENT = """
         weight_version_dispatch, prompt_tokens, reused_tokens, added_tokens, prepare_ms, process, arrived_at,
         error_code, error_text, status_code, finished_at
     ) VALUES (
-        %(session)s, %(state)s::text, %(protocol)s, %(path)s, %(stream)s, %(parent)s, %(attach_kind)s, %(cause)s,
-        %(retry_of)s, %(idempotency_key)s, %(request_hash)s, %(head_digest)s, %(request_params)s, %(message_count)s,
-        %(raw_base)s, %(raw_reply)s, %(raw_leading)s, %(raw_tail)s, %(weight_version_dispatch)s, %(prompt_tokens)s,
+        %(session)s, %(state)s::text, %(protocol)s, %(path)s, %(stream)s, %(parent)s, %(attach_kind)s,
+        %(cause)s,
+        %(retry_of)s, %(idempotency_key)s, %(request_hash)s, %(head_digest)s, %(request_params)s,
+        %(message_count)s,
+        %(raw_base)s, %(raw_reply)s, %(raw_leading)s, %(raw_tail)s, %(weight_version_dispatch)s,
+        %(prompt_tokens)s,
         %(reused_tokens)s, %(added_tokens)s, %(prepare_ms)s, %(process)s, %(arrived_at)s, %(error_code)s,
-        %(error_text)s, %(status_code)s, CASE WHEN %(state)s::text = 'intent' THEN NULL ELSE clock_timestamp() END
+        %(error_text)s, %(status_code)s, CASE WHEN %(state)s::text = 'intent' THEN NULL ELSE
+        clock_timestamp() END
     ) RETURNING id
 """
 
@@ -109,7 +113,8 @@ async def fail(
     """End an intent that made no node: upstream_error, cancelled or refused."""
     await db.execute(
         """
-        UPDATE sessions_app_record SET state = %s, status_code = %s, error_code = %s, error_text = %s, response = %s,
+        UPDATE sessions_app_record SET state = %s, status_code = %s, error_code = %s, error_text = %s,
+        response = %s,
             engine_ms = %s, finished_at = clock_timestamp()
         WHERE session_id = %s AND id = %s AND state = 'intent'
         """,
@@ -117,7 +122,9 @@ async def fail(
     )
 
 
-async def add_events(db: Executor, session_id: UUID, record_id: int | None, events: Sequence[NewEvent]) -> None:
+async def add_events(
+    db: Executor, session_id: UUID, record_id: int | None, events: Sequence[NewEvent]
+) -> None:
     """Events of a request that made no node."""
     await db.execute(
         f"""
@@ -125,7 +132,8 @@ async def add_events(db: Executor, session_id: UUID, record_id: int | None, even
         SELECT %(session)s, %(record)s, {", ".join("t." + name for name in _EVENT_COLUMNS)}, clock_timestamp()
         FROM json_to_recordset(%(events)s::json) AS t (
             kind text, cause text, compared_seq int, message_index int, field text, stored_value text,
-            replayed_value text, char_offset int, token_index int, matcher text, looser_matcher text, detail text)
+            replayed_value text, char_offset int, token_index int, matcher text, looser_matcher text, detail
+            text)
         """,
         {
             "session": session_id,

@@ -10,21 +10,30 @@ from sessions_app.store.pool import Database, Executor, Row
 from sessions_app.store.values import NewSession, SessionSettings
 
 _SETTINGS = """
-    s.id, p.name, s.history_policy, s.on_nonlinear, s.on_truncated, s.retry_policy, s.message_matcher, s.healing,
+    s.id, p.name, s.history_policy, s.on_nonlinear, s.on_truncated, s.retry_policy, s.message_matcher,
+    s.healing,
     s.harness, s.sampling, s.max_context_tokens, s.max_turns, s.rollout_id, s.attempt_id, s.group_id
+"""
+
+_SELECT = f"""
+    SELECT {_SETTINGS} FROM sessions_app_session s JOIN sessions_app_modelprofile p ON p.id = s.profile_id
 """
 
 _CREATE = """
     INSERT INTO sessions_app_session (
-        id, profile_id, history_policy, on_nonlinear, on_truncated, retry_policy, message_matcher, healing, harness,
-        rollout_id, attempt_id, group_id, group_size, labels, sampling, max_context_tokens, max_turns, idle_timeout_s,
+        id, profile_id, history_policy, on_nonlinear, on_truncated, retry_policy, message_matcher, healing,
+        harness,
+        rollout_id, attempt_id, group_id, group_size, labels, sampling, max_context_tokens, max_turns,
+        idle_timeout_s,
         key_hash, status, created_at, last_activity_at, version, next_seq, passthrough, keyless, healed_turns,
         healed_prefix_tokens, nonlinear, close_unresolved, forks, rollbacks, retries, resets, prompt_tokens,
         added_tokens, generated_tokens
     )
     SELECT %(id)s, p.id, %(history_policy)s, %(on_nonlinear)s, %(on_truncated)s, %(retry_policy)s,
-        %(message_matcher)s, %(healing)s, %(harness)s, %(rollout_id)s, %(attempt_id)s, %(group_id)s, %(group_size)s,
-        %(labels)s, %(sampling)s, %(max_context_tokens)s, %(max_turns)s, %(idle_timeout_s)s, %(key_hash)s, 'open',
+        %(message_matcher)s, %(healing)s, %(harness)s, %(rollout_id)s, %(attempt_id)s, %(group_id)s,
+        %(group_size)s,
+        %(labels)s, %(sampling)s, %(max_context_tokens)s, %(max_turns)s, %(idle_timeout_s)s,
+        %(key_hash)s, 'open',
         now(), now(), 0, 0, false, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
     FROM sessions_app_modelprofile p WHERE p.name = %(profile)s
     ON CONFLICT DO NOTHING
@@ -72,8 +81,7 @@ async def create(db: Executor, new: NewSession) -> bool:
 async def load_settings(db: Executor, session_id: UUID) -> SessionSettings | None:
     """Settings of a session that is not deleted."""
     row = await db.fetch_one(
-        f"SELECT {_SETTINGS} FROM sessions_app_session s JOIN sessions_app_modelprofile p ON p.id = s.profile_id "
-        "WHERE s.id = %s AND s.deleted_at IS NULL",
+        _SELECT + "WHERE s.id = %s AND s.deleted_at IS NULL",
         (session_id,),
     )
     return settings_from(row) if row else None
@@ -88,8 +96,7 @@ async def exists(db: Executor, session_id: UUID) -> bool:
 async def find_by_key(db: Executor, key_hash: bytes) -> SessionSettings | None:
     """The session that a key opens."""
     row = await db.fetch_one(
-        f"SELECT {_SETTINGS} FROM sessions_app_session s JOIN sessions_app_modelprofile p ON p.id = s.profile_id "
-        "WHERE s.key_hash = %s AND s.deleted_at IS NULL ORDER BY s.created_at LIMIT 1",
+        _SELECT + "WHERE s.key_hash = %s AND s.deleted_at IS NULL ORDER BY s.created_at LIMIT 1",
         (key_hash,),
     )
     return settings_from(row) if row else None
@@ -115,7 +122,8 @@ async def finish(db: Database, session_id: UUID, status: str, metadata: str | No
     row = await db.fetch_one(
         """
         UPDATE sessions_app_session
-        SET status = 'finished', finish_status = %s, finish_metadata = %s, finished_at = now(), version = version + 1
+        SET status = 'finished', finish_status = %s, finish_metadata = %s, finished_at = now(), version =
+        version + 1
         WHERE id = %s AND deleted_at IS NULL AND status = 'open'
         RETURNING id
         """,

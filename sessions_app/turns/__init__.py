@@ -13,5 +13,6 @@
     service      the three steps in order
     recover      intents left by dead processes
 
-Invariant: prepare changes nothing but the record; no lock, transaction or connection is held while the engine works.
+Invariant: prepare changes nothing but the record; no lock, transaction or connection is held while the
+engine works.
 """

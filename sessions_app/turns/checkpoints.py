@@ -1,6 +1,7 @@
 """Token arrays of nodes, kept by a process within a byte budget.
 
-A checkpoint never changes, so nothing here ever needs to be invalidated; what is missing is read from Postgres.
+A checkpoint never changes, so nothing here ever needs to be invalidated; what is missing is read from
+Postgres.
 """
 
 from collections import OrderedDict

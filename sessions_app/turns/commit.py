@@ -1,8 +1,10 @@
-"""Commit: a validated reply becomes a node, in one statement; or it is kept beside the tree with its reason.
+"""Commit: a validated reply becomes a node, in one statement; or it is kept beside the tree with its
+reason.
 
-The fast road is one statement that applies only at the version the turn was prepared at. Where the session moved on
-meanwhile, its row is locked and the turn is looked at again: `rollback` keeps the reply as late, the other policies
-commit a sibling with cause `concurrent`. A connection lost during commit is retried; the statement cannot apply twice.
+The fast road is one statement that applies only at the version the turn was prepared at. Where the session
+moved on meanwhile, its row is locked and the turn is looked at again: `rollback` keeps the reply as late,
+the other policies commit a sibling with cause `concurrent`. A connection lost during commit is retried;
+the statement cannot apply twice.
 """
 
 import asyncio
@@ -94,7 +96,9 @@ def _late(locked: LockedSession | None, prepared: Prepared) -> LateReason | None
 
 
 async def _beside(transaction: Transaction, node: NewNode, locked: LockedSession) -> NewNode:
-    """The node at the version now: still an append if nobody continued its parent, else a concurrent sibling."""
+    """The node at the version now: still an append if nobody continued its parent, else a concurrent
+    sibling.
+    """
     node = replace(node, expected_version=locked.version)
     if node.attach_kind not in (AttachKind.APPEND, AttachKind.ROOT):
         return node
@@ -152,7 +156,9 @@ def _messages(prepared: Prepared, message: Mapping[str, Any]) -> tuple[NewMessag
     request = prepared.request
     start = prepared.parent_node.message_count if prepared.parent_node else 0
     new = [
-        NewMessage(_role(request.messages[index]), request.texts.text(index), False, request.sidecars.get(index))
+        NewMessage(
+            _role(request.messages[index]), request.texts.text(index), False, request.sidecars.get(index)
+        )
         for index in range(start, len(request.messages))
     ]
     return (*new, NewMessage(_role(message), text_of(message), True))
@@ -174,5 +180,3 @@ def _reply_events(prepared: Prepared, prefix_key: bytes | None, reply: Reply) ->
 
 def _cause(cause: str | None) -> Cause | None:
     return Cause(cause) if cause is not None else None
-
-

@@ -1,7 +1,7 @@
 """Why a turn was no plain append: its cause, and the first difference that made it so.
 
-Runs only where something is to be explained, so it may load what an append never needs: the stored path that the
-request came closest to.
+Runs only where something is to be explained, so it may load what an append never needs: the stored path
+that the request came closest to.
 """
 
 import json
@@ -125,7 +125,9 @@ async def head_difference(
 async def find_closest(
     db: Executor, session_id: UUID, history: History, attachment: Attachment
 ) -> Closest | None:
-    """The path that shares most leading messages with a request: the active one, or one beside the attach point."""
+    """The path that shares most leading messages with a request: the active one, or one beside the attach
+    point.
+    """
     if attachment.active is not None:
         node = attachment.active
         return Closest(node, node.seq, await _path_messages(db, session_id, node.seq))
@@ -146,9 +148,7 @@ async def _closest_of(
     for message in await attach.load_messages(db, session_id, list(deltas)):
         deltas[message.node_seq].append(json.loads(message.body))
     suffix = history.messages[offset:]
-    return max(
-        siblings, key=lambda node: (match_length(deltas[node.seq], suffix, history.matcher), node.seq)
-    )
+    return max(siblings, key=lambda node: (match_length(deltas[node.seq], suffix, history.matcher), node.seq))
 
 
 async def _path_messages(db: Executor, session_id: UUID, seq: int) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Checkpoint identity: what the engine would see at the head of a conversation, as a digest.
 
-Tools (order counts, key order in a schema does not), template, tokenizer, and those template kwargs that change the
-rendered head. Kwargs that only change the suffix are no part of it.
+Tools (order counts, key order in a schema does not), template, tokenizer, and those template kwargs that
+change the rendered head. Kwargs that only change the suffix are no part of it.
 """
 
 import json
@@ -41,7 +41,9 @@ class HeadIndex:
         return head
 
 
-def _read(renderer: Renderer, tools: list[Any] | None, digest: bytes, tools_text: bytes, kwargs_text: str) -> Head:
+def _read(
+    renderer: Renderer, tools: list[Any] | None, digest: bytes, tools_text: bytes, kwargs_text: str
+) -> Head:
     try:
         head_text = renderer.head_text(tools)
     except TemplateError:

@@ -1,7 +1,7 @@
 """Where a request attaches: loads what the session's policy needs to know and lets the policy decide.
 
-Reads only. A plain append costs one statement, whatever the length of the history; the walk message by message is
-left to matchers and messages that have no key.
+Reads only. A plain append costs one statement, whatever the length of the history; the walk message by
+message is left to matchers and messages that have no key.
 """
 
 import json
@@ -64,7 +64,9 @@ class History:
     def candidates(self) -> list[bytes]:
         """Keys of the prefixes that may end with a reply, shortest first."""
         pairs = zip(self.keys, self.messages, strict=True)
-        return [key for key, message in pairs if key is not None and message.get("role") not in _NEVER_A_REPLY]
+        return [
+            key for key, message in pairs if key is not None and message.get("role") not in _NEVER_A_REPLY
+        ]
 
 
 @dataclass(frozen=True, slots=True)

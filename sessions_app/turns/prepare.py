@@ -1,12 +1,10 @@
 """Prepare: from a request to an intent. Reads the forest, writes one record, changes nothing else.
 
-Order of checks: template kwargs, attach point (rollback or attach), empty list, appended roles, template. What is
-refused leaves a record that says so, and the tree as it was.
+Order of checks: template kwargs, attach point (rollback or attach), empty list, appended roles, template.
+What is refused leaves a record that says so, and the tree as it was.
 """
 
 import json
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,13 +100,9 @@ class Preparation:
         attachment, prompt, refused = await self._prompt(settings, renderer, attachment, request)
         return await self._describe(settings, request, history, head, attachment, prompt, refused)
 
-    async def _position(
-        self, settings: SessionSettings, history: History, head: Head | None
-    ) -> Attachment:
+    async def _position(self, settings: SessionSettings, history: History, head: Head | None) -> Attachment:
         identity = head.identity if head else None
-        return await position(
-            self._db, settings, history, identity, max_rollback=self._limits.max_rollback
-        )
+        return await position(self._db, settings, history, identity, max_rollback=self._limits.max_rollback)
 
     def _check_session(self, settings: SessionSettings, state: SessionState) -> None:
         if state.status != "open":
@@ -116,7 +110,9 @@ class Preparation:
         if settings.max_turns is not None and state.next_seq >= settings.max_turns:
             raise errors.MaxTurnsExceeded(f"session exceeded max_turns={settings.max_turns}")
         if state.next_seq >= self._limits.max_nodes:
-            raise errors.NodeLimit(f"session holds {state.next_seq} nodes, the limit is {self._limits.max_nodes}")
+            raise errors.NodeLimit(
+                f"session holds {state.next_seq} nodes, the limit is {self._limits.max_nodes}"
+            )
 
     async def _prompt(
         self, settings: SessionSettings, renderer: Renderer, attachment: Attachment, request: ChatRequest
@@ -128,7 +124,11 @@ class Preparation:
         if not settings.healing or attachment.state.passthrough:
             return await self._rerender(settings, renderer, attachment, attachment.parent, request)
         try:
-            return attachment, await self._extend(settings, renderer, attachment, attachment.parent, request), None
+            return (
+                attachment,
+                await self._extend(settings, renderer, attachment, attachment.parent, request),
+                None,
+            )
         except RendererRefused as refused:
             if settings.history_policy == "rollback":
                 raise errors.TemplateError(str(refused)) from None
@@ -144,9 +144,7 @@ class Preparation:
         request: ChatRequest,
     ) -> tuple[Attachment, Prompt, RendererRefused | None]:
         """No healing: what the client sent, attached where its ids happen to go on from the served ones."""
-        prompt = await prompting.render(
-            renderer, request.messages, request.tools, len(request.arrival.body)
-        )
+        prompt = await prompting.render(renderer, request.messages, request.tools, len(request.arrival.body))
         served = await self.tokens(settings, parent.node)
         if prompting.continues(served, prompt.ids):
             delta = prompt.ids[len(served) :]
@@ -165,8 +163,8 @@ class Preparation:
         cut = parent.node.finish_reason == CUT
         if cut and settings.on_truncated == "refuse":
             raise errors.TruncatedGeneration(
-                "truncated generation cannot be extended: the matched node ended with finish_reason='length' and "
-                "truncation closes that path for good; branch before the cut instead"
+                "truncated generation cannot be extended: the matched node ended with finish_reason='length' "
+                "and truncation closes that path for good; branch before the cut instead"
             )
         new_messages = request.messages[attachment.first_new :]
         check_roles(settings.history_policy, renderer, new_messages, attachment.first_new)
@@ -178,7 +176,9 @@ class Preparation:
             new_messages,
             request.tools,
             cut=cut and settings.on_truncated == "close",
-            size=sum(len(request.texts.text(index)) for index in range(attachment.first_new, len(request.messages))),
+            size=sum(
+                len(request.texts.text(index)) for index in range(attachment.first_new, len(request.messages))
+            ),
         )
 
     async def tokens(self, settings: SessionSettings, node: NodeRow) -> Ids:
@@ -204,7 +204,9 @@ class Preparation:
         if kind is AttachKind.FORK and cause is Cause.RETRY:
             kind = AttachKind.RETRY
         if prompt.trim:
-            events.append(NewEvent("trim", Cause.BOUNDARY_TRIM, detail=f"{prompt.trim} boundary id(s) dropped"))
+            events.append(
+                NewEvent("trim", Cause.BOUNDARY_TRIM, detail=f"{prompt.trim} boundary id(s) dropped")
+            )
         events += await self._notices(settings, request, head, attachment)
         return Prepared(
             settings=settings,
@@ -243,13 +245,17 @@ class Preparation:
         found = await explaining.explain(self._db, settings.id, history, attachment, head)
         event = found.event
         if event.compared_seq is not None:
-            event = replace(event, token_index=await self._token_index(settings, event.compared_seq, prompt.ids))
+            event = replace(
+                event, token_index=await self._token_index(settings, event.compared_seq, prompt.ids)
+            )
         if attachment.discarded:
             event = replace(event, detail=f"{attachment.discarded} checkpoint(s) left the active path")
         return _Why(found.cause, (event,), found.retry_of, found.retried_key)
 
     async def _token_index(self, settings: SessionSettings, seq: int, fed: Ids) -> int | None:
-        """The first id in which what is fed differs from the compared path; None where one begins the other."""
+        """The first id in which what is fed differs from the compared path; None where one begins the
+        other.
+        """
         stored = self._cache.get(settings.id, seq)
         if stored is None:
             stored = await attach.load_tokens(self._db, settings.id, seq)
@@ -271,7 +277,9 @@ class Preparation:
         ):
             if before != after:
                 notices.append(
-                    NewEvent("notice", cause, node.seq, stored_value=_json(before), replayed_value=_json(after))
+                    NewEvent(
+                        "notice", cause, node.seq, stored_value=_json(before), replayed_value=_json(after)
+                    )
                 )
         if node.head_digest != head.digest:
             notices += await self._head_notice(settings, head, node)
@@ -299,7 +307,9 @@ class _Why:
 
 
 def _unattached(settings: SessionSettings, attachment: Attachment) -> Attachment:
-    """The attachment of a turn whose path the renderer cannot continue: a new root, by the session's policy."""
+    """The attachment of a turn whose path the renderer cannot continue: a new root, by the session's
+    policy.
+    """
     kind = AttachKind.FORK
     if settings.history_policy == "linear":
         from sessions_app.history.policies.linear import nonlinear
@@ -356,8 +366,8 @@ def room(settings: SessionSettings, prompt: Prompt) -> int | None:
     if len(prompt.ids) >= limit:
         raise errors.ContextLengthExceeded(
             f"This model's maximum context length is {limit} tokens. However, your prompt contains "
-            f"{len(prompt.ids)} input tokens, which leaves no room for output tokens. Please reduce the length of "
-            "the messages."
+            f"{len(prompt.ids)} input tokens, which leaves no room for output tokens. Please reduce the "
+            "length of the messages."
         )
     return limit - len(prompt.ids)
 
@@ -370,5 +380,3 @@ def text_field(request: ChatRequest, name: str) -> str | None:
 
 def _json(value: str | None) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False)
-
-

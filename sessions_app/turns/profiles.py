@@ -23,7 +23,9 @@ class Profile:
 
 
 Builder = Callable[[str], Profile | None]
-"""Builds a profile by name (it may take seconds and runs in a thread); None when there is none of that name."""
+"""Builds a profile by name (it may take seconds and runs in a thread); None when there is none of that
+name.
+"""
 
 
 class Profiles:

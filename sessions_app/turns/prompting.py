@@ -1,7 +1,8 @@
-"""The ids to feed: stored ids of the matched path plus only what is new, or a full render where there is no path.
+"""The ids to feed: stored ids of the matched path plus only what is new, or a full render where there is
+no path.
 
-Invariant: every id is either a stored id of the attach point's path or tokenised in this turn. Long work runs in a
-thread whose tokenizer call releases the interpreter lock, so that other turns go on.
+Invariant: every id is either a stored id of the attach point's path or tokenised in this turn. Long work
+runs in a thread whose tokenizer call releases the interpreter lock, so that other turns go on.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What a record keeps of a request and of a reply: everything, but nothing twice.
 
-Arrays and texts that are stored elsewhere leave a marker `{"$tito": NAME}` in their place, so that key order and
-values come back as they were. `reading` is the way back.
+Arrays and texts that are stored elsewhere leave a marker `{"$tito": NAME}` in their place, so that key
+order and values come back as they were. `reading` is the way back.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,9 @@ class RawDelta:
     digest: bytes
     """Of all the request's messages as spelled."""
     base: int
-    """Leading messages spelled as in the attach point's record (its reply not counted); 0 = there is no base."""
+    """Leading messages spelled as in the attach point's record (its reply not counted); 0 = there is no
+    base.
+    """
     reply: str | None
     """The client's spelling of the attach point's reply, where it differs from the stored one."""
     leading: str | None
@@ -87,7 +89,12 @@ def joined(prompt: Ids, completion: Ids) -> Ids:
 
 
 def stored_reply(
-    generation: Generation, reply: Mapping[str, Any], *, ill_formed: bool, engine_ms: float, layers: int | None
+    generation: Generation,
+    reply: Mapping[str, Any],
+    *,
+    ill_formed: bool,
+    engine_ms: float,
+    layers: int | None,
 ) -> Reply:
     """A reply in the form it is stored. `layers`: of routed-experts rows, None = unknown."""
     return Reply(
@@ -105,8 +112,6 @@ def stored_reply(
         ill_formed=ill_formed,
         side=tuple(SideData(kind, data, None, layers) for kind, data in generation.side.items()),
     )
-
-
 
 
 def _storable(text: str | None) -> str | None:

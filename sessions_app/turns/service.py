@@ -1,7 +1,7 @@
 """A turn from request to reply: prepare, generate, commit, in this order and no other.
 
-Invariant: whatever happens, a record says what became of the request; a reply that was generated is stored before the
-client sees it.
+Invariant: whatever happens, a record says what became of the request; a reply that was generated is stored
+before the client sees it.
 """
 
 import asyncio
@@ -182,7 +182,11 @@ class TurnService:
         )
 
     async def refuse(
-        self, settings: SessionSettings, arrival: Arrival, error: errors.TitoError, request: ChatRequest | None = None
+        self,
+        settings: SessionSettings,
+        arrival: Arrival,
+        error: errors.TitoError,
+        request: ChatRequest | None = None,
     ) -> None:
         """Leave a record of a request that was refused. A session that is gone takes none."""
         if isinstance(error, errors.SessionNotFound):
@@ -216,7 +220,9 @@ class TurnService:
             raise
         return generation, _since(started)
 
-    async def _fail(self, session_id: UUID, record_id: int, error: errors.TitoError, engine_ms: float) -> None:
+    async def _fail(
+        self, session_id: UUID, record_id: int, error: errors.TitoError, engine_ms: float
+    ) -> None:
         answer = None
         if isinstance(error, errors.UpstreamStatus):
             answer = error.body[:_KEPT_ANSWER_BYTES].decode(errors="replace").replace("\x00", "")

@@ -1,4 +1,6 @@
-"""Integration tests talk to a whole server over HTTP; what it commits stays, so each test has sessions of its own."""
+"""Integration tests talk to a whole server over HTTP; what it commits stays, so each test has sessions of
+its own.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""History policies: given what was found in the forest, where does a request attach? Pure decisions, no loading."""
+"""History policies: given what was found in the forest, where does a request attach? Pure decisions, no
+loading.
+"""
 
 from sessions_app.history.policies.base import Checkpoint, Position
 from sessions_app.history.policies.linear import position_linear

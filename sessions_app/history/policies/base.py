@@ -1,4 +1,6 @@
-"""What a history policy is told and what it answers. Deciding changes nothing: a Position takes effect at commit."""
+"""What a history policy is told and what it answers. Deciding changes nothing: a Position takes effect at
+commit.
+"""
 
 from dataclasses import dataclass
 
@@ -23,6 +25,8 @@ class Position:
     attach: int | None
     """Seq of the node it continues; None = a new root."""
     kind: AttachKind
-    """APPEND, ROOT, FORK, ROLLBACK, RESET or PASSTHROUGH. RETRY is told apart later, by what was asked before."""
+    """APPEND, ROOT, FORK, ROLLBACK, RESET or PASSTHROUGH. RETRY is told apart later, by what was asked
+    before.
+    """
     discarded: int = 0
     """Generated checkpoints that leave the active path."""

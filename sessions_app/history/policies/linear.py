@@ -1,4 +1,6 @@
-"""Policy `linear`: extend the active path; what does not is a non-linear event with a declared consequence."""
+"""Policy `linear`: extend the active path; what does not is a non-linear event with a declared
+consequence.
+"""
 
 from sessions_app.errors import NonlinearHistory
 from sessions_app.history.causes import AttachKind

@@ -1,7 +1,7 @@
 """Policy `rollback`: one active path, at most a few generated checkpoints back, never a branch.
 
-Wire-compatible with the linear session server (reference 4.2). A checkpoint exists only for replies generated through
-this session; assistant messages that the client supplied are prompt.
+Wire-compatible with the linear session server (reference 4.2). A checkpoint exists only for replies
+generated through this session; assistant messages that the client supplied are prompt.
 """
 
 from collections.abc import Sequence

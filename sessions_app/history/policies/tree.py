@@ -1,4 +1,6 @@
-"""Policy `tree`: extend the deepest matching node, branch there when it was continued before. Never refuses."""
+"""Policy `tree`: extend the deepest matching node, branch there when it was continued before. Never
+refuses.
+"""
 
 from sessions_app.history.causes import AttachKind
 from sessions_app.history.policies.base import Checkpoint, Position
