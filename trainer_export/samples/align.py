@@ -51,9 +51,9 @@ def run_length(left: Ids, right: Ids) -> int:
 def slices_of(leaf: Leaf, rules: AssemblyRules) -> list[TurnSlice]:
     """One slice per turn. Raises SamplesFailed where the accumulated ids contradict the turns."""
     slices = []
-    wiped = {turn.parent for turn in leaf.turns if turn.realigns}
+    lost = given_up(leaf)
     for index, (turn, prompt_length) in enumerate(prompt_lengths(leaf)):
-        kept = 0 if turn.seq in wiped else _kept(leaf, turn, prompt_length, rules.max_trim_tokens)
+        kept = 0 if turn.seq in lost else _kept(leaf, turn, prompt_length, rules.max_trim_tokens)
         slices.append(_slice(turn, index, prompt_length, kept, rules))
     if slices[-1].total != leaf.accumulated_ids.size:
         raise SamplesFailed(
@@ -61,6 +61,11 @@ def slices_of(leaf: Leaf, rules: AssemblyRules) -> list[TurnSlice]:
             f"after processing all {len(slices)} records"
         )
     return slices
+
+
+def given_up(leaf: Leaf) -> frozenset[int]:
+    """Turns whose whole completion a later, realigned prompt stands in place of."""
+    return frozenset(turn.parent for turn in leaf.turns if turn.realigns and turn.parent is not None)
 
 
 def prompt_lengths(leaf: Leaf) -> Iterator[tuple[Turn, int]]:

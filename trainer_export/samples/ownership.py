@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from trainer_export.samples.align import given_up
 from trainer_export.samples.sample import Mask, Sample, Span
 
 
@@ -21,9 +22,8 @@ def owners(samples: Iterable[Sample]) -> dict[int, int]:
 
 
 def _contained(sample: Sample) -> Iterable[int]:
-    turns = sample.leaf.turns
-    given_up = {turn.parent for turn in turns if turn.realigns}
-    return [turn.seq for turn in turns if turn.seq not in given_up]
+    lost = given_up(sample.leaf)
+    return [turn.seq for turn in sample.leaf.turns if turn.seq not in lost]
 
 
 def own_once(samples: Sequence[Sample]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sessions_app.packing import Ids
-from trainer_export.samples.align import prompt_lengths, run_length
+from trainer_export.samples.align import given_up, prompt_lengths, run_length
 from trainer_export.samples.reasons import Reason, after_stop
 from trainer_export.samples.sample import Sample
 from trainer_export.samples.values import Turn
@@ -28,6 +28,7 @@ class RowView:
     def __init__(self, sample: Sample) -> None:
         self._sample = sample
         self.starts = {turn.seq: start for turn, start in prompt_lengths(sample.leaf)}
+        self._given_up = given_up(sample.leaf)
         self.kept = {span.seq: span.length for span in sample.spans}
         self.tokens: Ids = np.asarray(sample.tokens)
         size = max(len(self.tokens), sample.leaf.accumulated_ids.size)
@@ -67,7 +68,7 @@ class RowView:
         stop = self._sample.stop
         if turn.seq not in self.kept:
             return after_stop(stop.reason) if stop else Reason.POSTPROCESSOR
-        if any(child.realigns and child.parent == turn.seq for child in self._sample.leaf.turns):
+        if turn.seq in self._given_up:
             return Reason.REALIGNED
         cut = stop is not None and stop.reason == "max_seq_len" and stop.seq == turn.seq
         return Reason.MAX_SEQ_LEN if cut else Reason.BOUNDARY_TRIM
