@@ -137,6 +137,8 @@ def tito_headers(result: TurnResult) -> dict[str, str]:
         headers["X-Tito-Parent"] = str(result.parent_seq)
     if result.cause is not None:
         headers["X-Tito-Cause"] = result.cause
+    if result.replayed:
+        headers["X-Tito-Replayed"] = "true"
     return headers
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sessions_app.packing import unpack_ids, unpack_logprobs
+from sessions_app.packing import Ids, Logprobs, unpack_ids, unpack_logprobs
 from sessions_app.store.attach import _NODE_WIDTH, node_columns, node_from
 from sessions_app.store.pool import Executor, Row
 from sessions_app.store.values import TurnRow
@@ -142,3 +142,35 @@ async def load_side(db: Executor, session_id: UUID, seqs: list[int]) -> dict[int
     for seq, kind, payload in rows:
         side.setdefault(seq, {})[kind] = bytes(payload)
     return side
+
+
+@dataclass(frozen=True, slots=True)
+class LateRow:
+    """A generated reply that is in no tree."""
+
+    response: str
+    completion: Ids
+    logprobs: Logprobs
+    prompt: Ids
+    """Ids fed beyond the attach point."""
+    reason: str
+
+
+async def load_late(db: Executor, session_id: UUID, record_id: int) -> LateRow | None:
+    """The reply of a record that was kept beside the tree."""
+    row = await db.fetch_one(
+        "SELECT r.response, u.completion, u.logprobs, u.logprob_width, u.prompt, r.reason "
+        "FROM sessions_app_record r JOIN sessions_app_unattachedreply u "
+        "ON u.session_id = r.session_id AND u.record_id = r.id WHERE r.session_id = %s AND r.id = %s",
+        (session_id, record_id),
+    )
+    if row is None:
+        return None
+    response, completion, logprobs, width, prompt, reason = row
+    return LateRow(
+        response=response,
+        completion=unpack_ids(completion),
+        logprobs=unpack_logprobs(logprobs, width),
+        prompt=unpack_ids(prompt),
+        reason=reason,
+    )

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sessions_app.packing import Ids
+from sessions_app.packing import Ids, Logprobs
 from sessions_app.store.attach import join_deltas
+from sessions_app.store.read import LateRow
 from sessions_app.store.values import PathMessage, TurnRow
 from sessions_app.turns import recording
 
@@ -63,23 +64,31 @@ def request_of(turn: TurnRow, prompt: Ids, messages: list[Any]) -> dict[str, Any
 
 def reply_of(turn: TurnRow, prompt: Ids, side: dict[str, bytes] | None = None) -> dict[str, Any]:
     """The engine's reply of a turn; `side`: replay payloads to put back."""
-    values = {
-        recording.PROMPT: prompt,
-        recording.COMPLETION: turn.completion,
-        recording.LOGPROBS: _entries(turn),
-    }
-    reply = _filled(json.loads(turn.response), values)
+    entries = _entries(turn.logprobs, turn.completion, turn.logprob_texts)
+    values = {recording.PROMPT: prompt, recording.COMPLETION: turn.completion, recording.LOGPROBS: entries}
+    reply: dict[str, Any] = _filled(json.loads(turn.response), values)
     for kind, payload in (side or {}).items():
         reply["choices"][0]["meta_info"][kind] = base64.b64encode(payload).decode()
     return reply
 
 
-def _entries(turn: TurnRow) -> list[list[Any]]:
-    pairs = zip(turn.logprobs.tolist(), turn.completion.tolist(), strict=True)
-    if turn.logprob_texts is None:
+def late_reply(late: LateRow) -> dict[str, Any]:
+    """The reply of a request that became no node."""
+    values = {
+        recording.PROMPT: late.prompt,
+        recording.COMPLETION: late.completion,
+        recording.LOGPROBS: _entries(late.logprobs, late.completion, None),
+    }
+    reply: dict[str, Any] = _filled(json.loads(late.response), values)
+    return reply
+
+
+def _entries(logprobs: Logprobs, ids: Ids, texts: str | None) -> list[list[Any]]:
+    pairs = zip(logprobs.tolist(), ids.tolist(), strict=True)
+    if texts is None:
         return [[logprob, token, None] for logprob, token in pairs]
-    rest: Iterable[list[Any]] = json.loads(turn.logprob_texts)
-    return [[logprob, token, *texts] for (logprob, token), texts in zip(pairs, rest, strict=True)]
+    rest: Iterable[list[Any]] = json.loads(texts)
+    return [[logprob, token, *more] for (logprob, token), more in zip(pairs, rest, strict=True)]
 
 
 def _filled(value: Any, values: dict[str, Any]) -> Any:

@@ -28,6 +28,7 @@ from sessions_app.turns.checkpoints import CheckpointCache
 from sessions_app.turns.commit import Committed, commit_turn
 from sessions_app.turns.prepare import Limits, Preparation, Prepared
 from sessions_app.turns.profiles import Profile, Profiles
+from sessions_app.turns.replaying import ReplayRules, Replays
 from sessions_app.turns.replying import ChatReply, chat_reply
 from sessions_app.turns.values import Arrival, ChatRequest, TurnResult
 from tito_project.configuration import Configuration
@@ -49,6 +50,13 @@ class TurnService:
         self._configuration = configuration
         self._settings: OrderedDict[UUID, SessionSettings] = OrderedDict()
         self._matchers: dict[str, MessageMatcher] = {}
+        self._commits: set[asyncio.Task[TurnResult]] = set()
+        self._replays = Replays(
+            db,
+            ReplayRules(
+                configuration.idempotency_ttl_s, configuration.replay_window_s, configuration.engine_timeout
+            ),
+        )
         self._preparation = Preparation(
             db, self.cache, Limits(configuration.max_nodes, configuration.max_rollback)
         )
@@ -86,16 +94,57 @@ class TurnService:
             self.in_flight -= 1
 
     async def _run(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
+        arrival = request.arrival
+        try:
+            earlier = await self._replays.earlier_reply(settings, arrival)
+        except errors.TitoError as error:
+            await self.refuse(settings, arrival, error, request)
+            raise
+        if earlier is not None:
+            await self._note_replay(settings, request, earlier)
+            return earlier
+        return await self._generated(settings, request)
+
+    async def _note_replay(
+        self, settings: SessionSettings, request: ChatRequest, earlier: TurnResult
+    ) -> None:
+        intent = replace(
+            self._blank_intent(settings.id, request.arrival),
+            state="replayed",
+            stream=request.stream,
+            retry_of=earlier.node_seq,
+            message_count=len(request.messages),
+            status_code=200,
+        )
+        await records.insert(self.db, intent, with_head=False)
+
+    async def _generated(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
+        """Prepare and generate, which may fail and then leave nothing claimed; commit, which is not cut short."""
         profile = await self.profiles.get(settings.profile)
         try:
-            prepared = await self._preparation.prepare(settings, profile, self._matcher(settings), request)
+            prepared = await self._prepared(settings, profile, request)
+            outgoing = self._outgoing(prepared, profile)
+            record_id = await self._preparation.write_intent(
+                prepared, self._intent(prepared, profile, outgoing)
+            )
+            await self._replays.settle(settings, request.arrival, record_id)
+            generation, engine_ms = await self._generate(settings, profile, outgoing, record_id)
+        except BaseException:
+            await asyncio.shield(self._replays.release(settings, request.arrival))
+            raise
+        commit = asyncio.create_task(
+            self._commit(prepared, profile, outgoing, record_id, generation, engine_ms)
+        )
+        self._commits.add(commit)
+        commit.add_done_callback(self._commits.discard)
+        return await asyncio.shield(commit)
+
+    async def _prepared(self, settings: SessionSettings, profile: Profile, request: ChatRequest) -> Prepared:
+        try:
+            return await self._preparation.prepare(settings, profile, self._matcher(settings), request)
         except errors.TitoError as error:
             await self.refuse(settings, request.arrival, error, request)
             raise
-        outgoing = self._outgoing(prepared, profile)
-        record_id = await self._preparation.write_intent(prepared, self._intent(prepared, profile, outgoing))
-        generation, engine_ms = await self._generate(settings, profile, outgoing, record_id)
-        return await self._commit(prepared, profile, outgoing, record_id, generation, engine_ms)
 
     def _matcher(self, settings: SessionSettings) -> MessageMatcher:
         if settings.history_policy == "linear":
