@@ -261,6 +261,24 @@ def test_no_rows_says_why():
     assert made(forest_of(*CHAIN)).report.empty_reason is None
 
 
+def test_the_samples_behind_the_rows_carry_the_proven_masks():
+    def change(samples: Any, meta: Any) -> Any:
+        samples[0].loss_mask = [1] * samples[0].response_length
+        return samples
+
+    result = made(forest_of(*CHAIN), change)
+    assert [sample.loss_mask.tolist() for sample in result.samples] == masks(result) == [[1, 1, 0, 1, 1]]
+
+
+def test_copies_of_a_row_train_once_and_have_ids_of_their_own():
+    forest = forest_of(*CHAIN)
+    result = made(forest, lambda samples, meta: [samples[0], samples[0].fresh(samples[0].leaf)])
+    assert [row.sample_id[32:] for row in result.rows] == [":1", ":1.1"]
+    assert [row.trained for row in result.rows] == [4, 0]
+    assert result.rows[1].masked == {"trained_elsewhere": 4}
+    assert_adds_up(result, forest)
+
+
 def test_null_tokens_are_refused():
     def change(samples: Any, meta: Any) -> Any:
         samples[0].tokens, samples[0].response_length = [None], 1

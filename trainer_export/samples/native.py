@@ -13,7 +13,7 @@ from trainer_export.samples.cache import SampleCache
 from trainer_export.samples.codec.tensors import tensors_of
 from trainer_export.samples.hooks import Hooks
 from trainer_export.samples.payload import Gathered, gather
-from trainer_export.samples.proof import Count, RowProof, prove
+from trainer_export.samples.proof import Count, RowProof, SessionProof, prove
 from trainer_export.samples.reasons import Reason, nearest
 from trainer_export.samples.reconcile import reconcile
 from trainer_export.samples.rows import RowTurn, SampleRow
@@ -55,6 +55,8 @@ class SessionRows:
     report."""
 
     rows: list[SampleRow]
+    samples: list[Sample]
+    """The samples behind the rows, with proven masks: what the wire codec writes."""
     report: SessionReport
 
 
@@ -69,27 +71,40 @@ def session_rows(
 ) -> SessionRows:
     """The proven rows of a session. Raises SamplesFailed where assembly or a hook refuses."""
     reconciled = reconcile(forest, fork_threshold_tokens)
-    held = cache if reconciled is forest else None
-    gathered = gather(reconciled, arguments or SamplesArguments(), hooks, rules, held)
-    dropped = _dropped(gathered)
+    usable = cache if reconciled is forest else None
+    gathered = gather(reconciled, arguments or SamplesArguments(), hooks, rules, usable)
     for sample in gathered.rows:
         _as_arrays(sample)
+    dropped = _dropped(gathered)
     proof = prove(gathered.rows, forest.turns, _elsewhere(forest, gathered, dropped))
-    rows = [
-        _row(forest, sample, row_proof, copy)
-        for sample, row_proof, copy in zip(gathered.rows, proof.rows, _copies(gathered.rows), strict=True)
-    ]
+    return SessionRows(
+        rows=_rows(forest, gathered.rows, proof),
+        samples=gathered.rows,
+        report=_report(forest, gathered, dropped, proof.count),
+    )
+
+
+def _rows(forest: SessionForest, samples: list[Sample], proof: SessionProof) -> list[SampleRow]:
+    rows = []
+    for sample, row_proof, copy in zip(samples, proof.rows, _copies(samples), strict=True):
+        sample.loss_mask = row_proof.loss_mask
+        rows.append(_row(forest, sample, row_proof, copy))
+    return rows
+
+
+def _report(
+    forest: SessionForest, gathered: Gathered, dropped: Mapping[int, DroppedLeaf], count: Count
+) -> SessionReport:
     empty_reason = "all_truncated" if gathered.leaves else "no_records"
-    report = SessionReport(
+    return SessionReport(
         session_id=forest.session_id,
         nodes=len(forest.turns),
         leaves=len(gathered.leaves),
-        rows=len(rows),
+        rows=len(gathered.rows),
         dropped=tuple(dropped.values()),
-        count=proof.count,
-        empty_reason=None if rows else empty_reason,
+        count=count,
+        empty_reason=None if gathered.rows else empty_reason,
     )
-    return SessionRows(rows, report)
 
 
 def _as_arrays(sample: Sample) -> None:
