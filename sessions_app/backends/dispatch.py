@@ -16,6 +16,7 @@ from sessions_app.backends.base import GenerationRequest
 from sessions_app.backends.headers import forwarded
 from sessions_app.backends.http import ConnectFailed, HttpClient, HttpReply
 from sessions_app.backends.routing import Engine, EnginePool
+from sessions_app.backends.tokenizer_check import Probe, reads_alike
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +48,17 @@ class Abort:
 class Dispatcher:
     """One per backend; owns its connections and, with several engines, their health checks."""
 
-    def __init__(self, client: HttpClient, pool: EnginePool, *, check_every_s: float = 5.0) -> None:
+    def __init__(
+        self,
+        client: HttpClient,
+        pool: EnginePool,
+        *,
+        probe: Probe | None = None,
+        check_every_s: float = 5.0,
+    ) -> None:
         self._client = client
         self._pool = pool
+        self._probe = probe
         self._check_every_s = check_every_s
         self._background: set[asyncio.Task[None]] = set()
 
@@ -68,8 +77,12 @@ class Dispatcher:
         await self._client.close()
 
     async def ready(self) -> bool:
-        """Whether any engine answers its health endpoint."""
-        return any(await asyncio.gather(*(self._healthy(engine) for engine in self._pool.engines)))
+        """Whether any engine answers its health endpoint, and none is known to use another tokenizer."""
+        answers = await asyncio.gather(*(self._healthy(engine) for engine in self._pool.engines))
+        for engine, healthy in zip(self._pool.engines, answers, strict=True):
+            if healthy:
+                await self._compare_tokenizer(engine)
+        return any(answers) and not any(engine.reads_alike is False for engine in self._pool.engines)
 
     async def post(
         self,
@@ -116,6 +129,8 @@ class Dispatcher:
     async def _post_to(
         self, engine: Engine, target: str, body: bytes, headers: Mapping[str, str], abort: Abort | None
     ) -> HttpReply:
+        if engine.reads_alike is False:
+            raise errors.EngineTokenMismatch("engine token mismatch: the engine uses another tokenizer")
         with self._pool.occupied(engine):
             try:
                 return await self._client.post(engine.url + target, body, headers)
@@ -143,6 +158,14 @@ class Dispatcher:
         engine.report(healthy)
         if engine.healthy != before:
             logger.warning("engine %s is %s", engine.url, "healthy again" if healthy else "down")
+
+    async def _compare_tokenizer(self, engine: Engine) -> None:
+        """Once it is known that an engine reads ids as we do, it is not asked again."""
+        if self._probe is None or engine.reads_alike:
+            return
+        engine.reads_alike = await reads_alike(self._client, engine.url, self._probe)
+        if engine.reads_alike is False:
+            logger.error("engine %s uses another tokenizer than TITO_MODEL", engine.url)
 
     async def _healthy(self, engine: Engine) -> bool:
         """It answers; a server that knows no health endpoint is up as well."""

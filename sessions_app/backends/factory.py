@@ -13,6 +13,7 @@ from sessions_app.backends.local.sharing import SharedEngine
 from sessions_app.backends.routing import EnginePool
 from sessions_app.backends.sglang import SglangChat
 from sessions_app.backends.sglang_generate import SglangGenerate
+from sessions_app.backends.tokenizer_check import probe_of
 from sessions_app.backends.vllm import VllmGenerate
 from sessions_app.backends.vllm_chat import VllmChat
 from sessions_app.backends.vllm_completions import VllmCompletions
@@ -25,7 +26,7 @@ DEMO_ENGINE_PORT = 8900
 
 def create_backend(configuration: Configuration, renderer: Renderer) -> Backend:
     """A backend, not yet started."""
-    return _BUILDERS[configuration.backend](configuration, renderer.vocab_size)
+    return _BUILDERS[configuration.backend](configuration, renderer)
 
 
 def engine_urls(configuration: Configuration) -> tuple[str, ...]:
@@ -37,44 +38,42 @@ def engine_urls(configuration: Configuration) -> tuple[str, ...]:
     raise ImproperlyConfigured(f"TITO_BACKEND={configuration.backend} needs TITO_BACKEND_URL")
 
 
-def _dispatcher(configuration: Configuration) -> Dispatcher:
-    return _towards(configuration, engine_urls(configuration))
-
-
-def _towards(configuration: Configuration, urls: tuple[str, ...]) -> Dispatcher:
-    return Dispatcher(HttpClient(configuration.engine_timeout), EnginePool(urls))
+def _dispatcher(configuration: Configuration, renderer: Renderer) -> Dispatcher:
+    client, pool = HttpClient(configuration.engine_timeout), EnginePool(engine_urls(configuration))
+    return Dispatcher(client, pool, probe=probe_of(renderer))
 
 
 def _flags(configuration: Configuration) -> EngineFlags:
     return EngineFlags(configuration.routing_replay, configuration.indexer_replay, configuration.lora_name)
 
 
-def _sglang(configuration: Configuration, vocab_size: int) -> Backend:
-    dispatcher = _dispatcher(configuration)
-    return SglangChat(dispatcher, vocab_size, _flags(configuration), name=configuration.backend)
+def _sglang(configuration: Configuration, renderer: Renderer) -> Backend:
+    dispatcher = _dispatcher(configuration, renderer)
+    return SglangChat(dispatcher, renderer.vocab_size, _flags(configuration), name=configuration.backend)
 
 
-def _sglang_generate(configuration: Configuration, vocab_size: int) -> Backend:
-    return SglangGenerate(_dispatcher(configuration), vocab_size, _flags(configuration))
+def _sglang_generate(configuration: Configuration, renderer: Renderer) -> Backend:
+    return SglangGenerate(_dispatcher(configuration, renderer), renderer.vocab_size, _flags(configuration))
 
 
-def _vllm(configuration: Configuration, vocab_size: int) -> Backend:
-    return VllmGenerate(_dispatcher(configuration), vocab_size, configuration.lora_name)
+def _vllm(configuration: Configuration, renderer: Renderer) -> Backend:
+    return VllmGenerate(_dispatcher(configuration, renderer), renderer.vocab_size, configuration.lora_name)
 
 
-def _vllm_completions(configuration: Configuration, vocab_size: int) -> Backend:
-    return VllmCompletions(_dispatcher(configuration), vocab_size, configuration.lora_name)
+def _vllm_completions(configuration: Configuration, renderer: Renderer) -> Backend:
+    return VllmCompletions(_dispatcher(configuration, renderer), renderer.vocab_size, configuration.lora_name)
 
 
-def _vllm_chat(configuration: Configuration, vocab_size: int) -> Backend:
-    return VllmChat(_dispatcher(configuration), vocab_size, configuration.lora_name)
+def _vllm_chat(configuration: Configuration, renderer: Renderer) -> Backend:
+    return VllmChat(_dispatcher(configuration, renderer), renderer.vocab_size, configuration.lora_name)
 
 
-def _local(configuration: Configuration, vocab_size: int) -> Backend:
+def _local(configuration: Configuration, renderer: Renderer) -> Backend:
     """With an address it is taken as running; otherwise this process starts it, or shares a started one."""
 
     def connect(*urls: str) -> LocalProtocol:
-        return LocalProtocol(_towards(configuration, urls), vocab_size, EngineFlags())
+        dispatcher = Dispatcher(HttpClient(configuration.engine_timeout), EnginePool(urls))
+        return LocalProtocol(dispatcher, renderer.vocab_size, EngineFlags())
 
     if configuration.backend_url:
         return connect(*configuration.backend_url)
@@ -84,7 +83,7 @@ def _local(configuration: Configuration, vocab_size: int) -> Backend:
     return LocalBackend(SharedEngine(configuration.home, configuration.model), connect)
 
 
-_BUILDERS: dict[str, Callable[[Configuration, int], Backend]] = {
+_BUILDERS: dict[str, Callable[[Configuration, Renderer], Backend]] = {
     "sglang": _sglang,
     "demo": _sglang,
     "sglang-generate": _sglang_generate,

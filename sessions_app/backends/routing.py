@@ -25,6 +25,8 @@ class Engine:
     failed_checks: int = 0
     """Health checks failed in a row."""
     healthy: bool = True
+    reads_alike: bool | None = None
+    """The outcome of the tokenizer check; None = not asked yet, or it cannot be asked."""
 
     def report(self, healthy: bool) -> None:
         """The outcome of a health check: down after two failures in a row, up again after one success."""

@@ -166,6 +166,8 @@ class FakeEngine:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         received = await _received(request)
         self.requests.append(received)
+        if request.method == "GET" and not self._script:
+            return web.Response(status=404)
         item = self._script.popleft() if self._script else self._echo(received)
         if isinstance(item, Status):
             return web.Response(body=item.body, status=item.status, headers=item.headers)

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from aiohttp import web
 
 from sessions_app.backends.demo import request as requests
@@ -47,6 +48,7 @@ class DemoEngine:
         app.router.add_get("/get_model_info", self._model_info)
         app.router.add_get("/v1/models", _models)
         app.router.add_post("/tokenize", self._tokenize)
+        app.router.add_post("/detokenize", self._detokenize)
         app.router.add_post("/abort_request", self._abort)
         app.router.add_post("/fault", _switch(self._take_fault))
         app.router.add_post("/weights", _switch(self._take_weights))
@@ -101,6 +103,13 @@ class DemoEngine:
             return _refused("prompt must be text")
         tokens = self._model.tokenizer.encode(prompt).tolist()
         return _json_reply({"tokens": tokens, "count": len(tokens), "max_model_len": self._context_length})
+
+    async def _detokenize(self, request: web.Request) -> web.Response:
+        body = await _json(request)
+        tokens = body.get("tokens") if isinstance(body, dict) else None
+        if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
+            return _refused("tokens must be a list of ids")
+        return _json_reply({"text": self._model.tokenizer.decode(np.asarray(tokens, dtype=np.int32))})
 
     async def _model_info(self, _request: web.Request) -> web.Response:
         return _json_reply({"model_path": "demo", "weight_version": self._model.weight_version})
