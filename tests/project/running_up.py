@@ -107,7 +107,7 @@ class Up:
 
     def healthy(self) -> bool:
         """True if `/health` answers."""
-        with urllib.request.urlopen(f"{self.base()}/health", timeout=10) as reply:
+        with urllib.request.urlopen(f"{self.base()}/health", timeout=30) as reply:
             return bool(reply.status == 200)
 
     def end(self, number: signal.Signals) -> int:

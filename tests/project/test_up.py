@@ -31,6 +31,13 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(places_of(made / ".tito").data, ignore_errors=True)
 
 
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Up]:
+    """One that runs for several tests, which leave it healthy."""
+    with temporary_folder() as made, Up(made) as up:
+        yield up.ready()
+
+
 def test_from_an_empty_folder_to_a_second_day(folder: Path) -> None:
     with Up(folder) as first:
         first.ready()
@@ -38,12 +45,6 @@ def test_from_an_empty_folder_to_a_second_day(folder: Path) -> None:
         password = re.findall(r"password (\S+)", first.text())[0]
         stored = first.admin_hash()
         assert password not in stored
-
-        second = manage(folder, "up", "--port", "0")
-        assert second.returncode == 1
-        assert f"another `up` (pid {first.process.pid})" in second.stderr
-        assert first.healthy()
-
         assert first.end(signal.SIGTERM) == 0
         assert first.alive() == []
 
@@ -56,13 +57,35 @@ def test_from_an_empty_folder_to_a_second_day(folder: Path) -> None:
         assert again.alive() == []
 
 
-def test_the_printed_program_works_as_it_is(folder: Path) -> None:
-    with Up(folder) as up:
-        up.ready()
-        command = [sys.executable, "-c", up.snippet()]
-        run = subprocess.run(command, cwd=folder, env=clean_environment(), capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
-        assert run.stdout.strip()
+def test_a_second_up_on_the_same_home_is_refused_and_harms_nothing(shared: Up) -> None:
+    second = manage(shared.folder, "up", "--port", "0")
+    assert second.returncode == 1
+    assert f"another `up` (pid {shared.process.pid})" in second.stderr
+    assert shared.healthy()
+
+
+def test_the_printed_program_works_as_it_is(shared: Up) -> None:
+    command = [sys.executable, "-c", shared.snippet()]
+    environment = clean_environment()
+    run = subprocess.run(command, cwd=shared.folder, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip()
+
+
+def test_a_killed_child_comes_back_and_the_screen_says_so(shared: Up) -> None:
+    for command, name in (("worker", "worker"), ("demo_engine", "engine"), ("serve", "web")):
+        killed = shared.child(command)
+        killed.kill()
+        shared.wait_for(f"{name} ended (killed by SIGKILL): restarting it")
+        _wait_until_another(shared, command, killed.pid)
+    assert shared.healthy()
+
+
+def _wait_until_another(up: Up, command: str, pid: int) -> None:
+    deadline = time.monotonic() + 20
+    while not any(command in found.cmdline() and found.pid != pid for found in up.alive()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_orphans_of_a_killed_up_are_stopped_by_the_next(folder: Path) -> None:
@@ -92,26 +115,6 @@ def test_after_kill_9_of_everything_the_data_is_there(folder: Path) -> None:
         second.ready()
         assert second.admin_hash() == stored
         assert second.healthy()
-
-
-def test_a_killed_child_comes_back_and_the_screen_says_so(folder: Path) -> None:
-    with Up(folder) as up:
-        up.ready()
-        for command, name in (("serve", "web"), ("worker", "worker"), ("demo_engine", "engine")):
-            killed = up.child(command)
-            killed.kill()
-            up.wait_for(f"{name} ended (killed by SIGKILL): restarting it")
-            _wait_until_another(up, command, killed.pid)
-        assert up.healthy()
-        assert up.end(signal.SIGTERM) == 0
-        assert up.alive() == []
-
-
-def _wait_until_another(up: Up, command: str, pid: int) -> None:
-    deadline = time.monotonic() + 20
-    while not any(command in found.cmdline() and found.pid != pid for found in up.alive()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_busy_port_is_one_clear_line_and_starts_nothing(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -34,17 +35,20 @@ class Assembly:
     """`demo`, `local`, or None = what the settings say."""
 
     def start(self) -> Welcome:
-        """Returns when `/health` answers."""
+        """Returns when `/health` answers. The engine comes first, to load while the database starts."""
+        engine, environment = self._choose_engine()
+        parts = Parts(self.places, self._environment() | environment)
+        check_given_services()
+        wait_for_engine = self._start_demo_engine(parts, environment.get("TITO_BACKEND_URL", ""))
         self._start_services()
         migrate()
         password = create_admin()
-        engine, environment = self._choose_engine()
-        parts = Parts(self.places, self._environment() | environment)
-        self._start_programs(parts, environment)
+        wait_for_engine()
+        self._start_web(parts)
+        self.supervisor.start(parts.worker())
         return self._welcome(password, engine)
 
     def _start_services(self) -> None:
-        check_given_services()
         if settings.EMBEDDED_POSTGRES:
             self.supervisor.start(EmbeddedPostgres(self.places))
         if settings.EMBEDDED_VALKEY:
@@ -62,19 +66,18 @@ class Assembly:
             return f"demo engine at {url}", {"TITO_BACKEND": "demo", "TITO_BACKEND_URL": url}
         return f"{chosen} at {', '.join(configuration.backend_url) or 'no address'}", {}
 
-    def _start_programs(self, parts: Parts, engine: dict[str, str]) -> None:
-        """All at once, because loading code takes longer than anything else; then waits for each."""
-        pause = self.supervisor.pause
-        demo = None
-        if url := engine.get("TITO_BACKEND_URL"):
-            port = int(url.rpartition(":")[2])
-            demo = self.supervisor.start(parts.demo_engine(port))
-        drain_s = settings.TITO.drain_s
-        web = self.supervisor.start(parts.web(self.listener.fileno(), self.workers, drain_s))
-        self.supervisor.start(parts.worker())
-        if demo is not None:
-            demo.wait_ready(lambda: accepts(port), _ENGINE_READY_S, pause)
-        web.wait_ready(lambda: healthy(self._base(), settings.ALLOWED_HOSTS), _WEB_READY_S, pause)
+    def _start_demo_engine(self, parts: Parts, url: str) -> Callable[[], None]:
+        """Returns what waits for it; without an address there is none to start."""
+        if not url:
+            return lambda: None
+        port = int(url.rpartition(":")[2])
+        child = self.supervisor.start(parts.demo_engine(port))
+        return lambda: child.wait_ready(lambda: accepts(port), _ENGINE_READY_S, self.supervisor.pause)
+
+    def _start_web(self, parts: Parts) -> None:
+        web = self.supervisor.start(parts.web(self.listener.fileno(), self.workers, settings.TITO.drain_s))
+        base, hosts = self._base(), settings.ALLOWED_HOSTS
+        web.wait_ready(lambda: healthy(base, hosts), _WEB_READY_S, self.supervisor.pause)
 
     def _environment(self) -> dict[str, str]:
         return {
