@@ -139,6 +139,7 @@ def test_finish_metadata_rides_on_every_sample_under_what_the_call_says():
     assert [sample.metadata["why"] for sample in overruled.samples] == ["done", "done"]
     (rolled,) = payload(forest_of(*BRANCHES, policy="rollback", finish_metadata=finish)).samples
     assert rolled.metadata["why"] == "done"
+    assert rolled.reward == 1
     assert "leaf" not in rolled.metadata
 
 

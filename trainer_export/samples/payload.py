@@ -12,7 +12,7 @@ from trainer_export.samples.assemble import assemble
 from trainer_export.samples.cache import SampleCache
 from trainer_export.samples.forest import leaves_of
 from trainer_export.samples.hooks import Hooks
-from trainer_export.samples.postprocessors.default import with_agent
+from trainer_export.samples.postprocessors.default import ride_along
 from trainer_export.samples.rewards import scalar_reward
 from trainer_export.samples.rules import AssemblyRules
 from trainer_export.samples.sample import Sample
@@ -74,7 +74,7 @@ def gather(
     metadata = dict(forest.metadata)
     if forest.policy == "rollback":
         for sample in raw:
-            sample.metadata = with_agent(sample.metadata, forest.finish_metadata)
+            ride_along(sample, forest.finish_metadata)
         return Gathered(leaves, raw, raw, raw, metadata)
     agent = agent_metadata(forest, arguments.metadata)
     if agent is not None:

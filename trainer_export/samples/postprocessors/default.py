@@ -16,15 +16,15 @@ def default_postprocess(samples: list[Sample], session_metadata: JsonObject) -> 
     """The same samples, shared completions masked, metadata and reward set."""
     own_once(samples)
     agent = session_metadata.get("agent") or {}
-    reward = agent.get("reward")
     for sample in samples:
-        sample.metadata = with_agent(sample.metadata, agent)
-        if reward is not None:
-            sample.reward = reward
+        ride_along(sample, agent)
     return samples
 
 
-def with_agent(metadata: JsonObject, agent: dict[str, Any]) -> JsonObject:
-    """Metadata overlaid by the driver's, but for what the server owns."""
-    owned = SERVER_OWNED | ({"linear_healer"} & metadata.keys())
-    return {**metadata, **{key: value for key, value in agent.items() if key not in owned}}
+def ride_along(sample: Sample, agent: dict[str, Any]) -> None:
+    """The driver's metadata over the sample's, but for what the server owns; its reward unless null."""
+    reward = agent.get("reward")
+    owned = SERVER_OWNED | ({"linear_healer"} & sample.metadata.keys())
+    sample.metadata |= {key: value for key, value in agent.items() if key not in owned}
+    if reward is not None:
+        sample.reward = reward
