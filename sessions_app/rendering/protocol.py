@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sessions_app.rendering.comparator import Mismatch
+from sessions_app.rendering.comparator import ComparisonRules, Mismatch
 
 Message = Mapping[str, Any]
 """One chat message as parsed from JSON; never changed in place."""
@@ -82,6 +82,8 @@ class Renderer(Protocol):
     """Roles that may follow a generated turn."""
     template_kwargs: Mapping[str, Any]
     """The effective kwargs: launch kwargs, family constants, request overrides."""
+    comparison: ComparisonRules
+    """What stands alone, what is ignored at the tails, and how an assistant's turn begins."""
     launch_kwargs_name: str
     """Class name shown in the contract's kwarg-conflict text, e.g. `Qwen3TITOTokenizer`."""
 

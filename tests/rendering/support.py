@@ -4,6 +4,7 @@ import json
 import tempfile
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +113,16 @@ def family(name: str, template: str = "chatml.jinja") -> FamilyRenderer:
     source = (HISTORY / "config" / template).read_text()
     parser = reply_parser("qwen3", "think", bpe_tokenizer())
     return FamilyRenderer(byte_tokenizer(), ChatTemplate(source), parser, {}, FAMILIES[name])
+
+
+def ids_of_pieces(renderer: Any, text: str, cuts: Sequence[int]) -> Ids:
+    """Ids of a text encoded in pieces. A cut inside a mark would spell it in other tokens, so cuts move
+    before it."""
+    for mark in ("<|im_end|>", "<|call_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>"):
+        start = text.find(mark)
+        while start >= 0:
+            cuts = [start if start < cut < start + len(mark) else cut for cut in cuts]
+            start = text.find(mark, start + 1)
+    edges = sorted({0, len(text), *cuts})
+    pieces = [renderer.tokenizer.encode(text[a:b]) for a, b in pairwise(edges)]
+    return np.concatenate(pieces) if pieces else array([])

@@ -16,9 +16,10 @@ from sessions_app.rendering.parsers.reply import MalformedCalls, ToolCall
 from sessions_app.rendering.protocol import Tool
 from sessions_app.rendering.tokenizer import ChatTokenizer
 
-NAMES = ("qwen3.5", "glm", "deepseek-v3")
-READABLE = frozenset({"ok", "unknown_tool"})
-"""Outcomes with a name and arguments; whether the tool exists is not a parser's business."""
+NAMES = ("deepseek-v3",)
+_READABLE = frozenset({"ok", "unknown_tool", "invalid_json"})
+"""Outcomes that may come with a name and an object of arguments: whether the tool exists is not a parser's
+business, and formats without quotes call every bare text invalid JSON."""
 
 
 class PackageToolParser:
@@ -58,6 +59,6 @@ def called(call: Any) -> ToolCall:
             arguments = json.loads(arguments)
         except ValueError:
             raise MalformedCalls("the arguments of a tool call are not JSON") from None
-    if str(call.status) not in READABLE or not call.name or not isinstance(arguments, Mapping):
+    if str(call.status) not in _READABLE or not call.name or not isinstance(arguments, Mapping):
         raise MalformedCalls(str(call.status))
     return ToolCall(call.name, dump(dict(arguments)), call.id)

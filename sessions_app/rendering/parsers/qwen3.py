@@ -6,11 +6,10 @@ checked against the offered tools: calling a tool that does not exist is an acti
 
 from collections.abc import Sequence
 
+from sessions_app.rendering.parsers.blocks import CLOSE, OPEN
 from sessions_app.rendering.parsers.json_text import dump, load
 from sessions_app.rendering.parsers.reply import MalformedCalls, ToolCall
 from sessions_app.rendering.protocol import Tool
-
-_OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 
 
 class Qwen3ToolParser:
@@ -18,14 +17,14 @@ class Qwen3ToolParser:
 
     def extract(self, text: str, tools: Sequence[Tool] | None) -> tuple[str, list[ToolCall]]:
         """See ToolParser. Exactly one newline before the first call belongs to the grammar."""
-        content, opened, rest = text.partition(_OPEN)
+        content, opened, rest = text.partition(OPEN)
         if not opened:
             return text, []
         calls = []
         while opened:
             call, rest = _call(rest)
             calls.append(call)
-            between, opened, rest = rest.partition(_OPEN)
+            between, opened, rest = rest.partition(OPEN)
             if between.strip():
                 raise MalformedCalls("text after a tool call")
         return content.removesuffix("\n"), calls
@@ -38,13 +37,13 @@ def _call(text: str) -> tuple[ToolCall, str]:
     except (ValueError, RecursionError):
         raise MalformedCalls("a tool call is not JSON") from None
     rest = text[end:].lstrip()
-    if not rest.startswith(_CLOSE):
+    if not rest.startswith(CLOSE):
         raise MalformedCalls("a tool call is not closed")
-    return _checked(value), rest[len(_CLOSE) :]
+    return _checked(value), rest[len(CLOSE) :]
 
 
 def _checked(value: object) -> ToolCall:
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+    if not isinstance(value, dict) or type(value.get("name")) is not str:
         raise MalformedCalls("a tool call has no name")
     arguments = value.get("arguments")
     if arguments is None:

@@ -3,6 +3,8 @@
 A block that is never closed, or a close without an opener, is plain text.
 """
 
+from dataclasses import dataclass
+
 _OPEN, _CLOSE = "<think>", "</think>"
 
 
@@ -11,15 +13,22 @@ def opens_reasoning(generation_prompt: str) -> bool:
     return generation_prompt.rfind(_OPEN) > generation_prompt.rfind(_CLOSE)
 
 
+@dataclass(frozen=True, slots=True)
 class ThinkParser:
     """TITO_REASONING_PARSER=think."""
+
+    after_newline: bool = False
+    """Whether one newline may precede the opener (GLM)."""
+    opener_optional: bool = False
+    """Whether a close alone ends reasoning that began with the turn (Qwen3.5)."""
 
     def split(self, text: str, *, opened: bool) -> tuple[str | None, str]:
         """See ReasoningParser: one line break inside either mark and all white space behind the block
         belong to the grammar; a blank block is no reasoning."""
-        if text.startswith(_OPEN):
-            inside = text[len(_OPEN) :]
-        elif opened:
+        start = text.removeprefix("\n") if self.after_newline else text
+        if start.startswith(_OPEN):
+            inside = start[len(_OPEN) :]
+        elif opened or self.opener_optional:
             inside = text
         else:
             return None, text
