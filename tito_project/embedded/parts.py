@@ -1,5 +1,6 @@
 """The programs an `up` consists of besides the services: web server, worker, demo engine."""
 
+import os
 import signal
 import sys
 from collections.abc import Mapping
@@ -14,6 +15,11 @@ _MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
 _WORKER_LIMIT_S = 20.0
 _ENGINE_LIMIT_S = 5.0
 _BEYOND_DRAIN_S = 10.0
+
+
+def default_workers() -> int:
+    """Web processes: half the processors, so that the database and the engine have some, and no more than 4."""
+    return max(1, min(4, (os.cpu_count() or 1) // 2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from uvicorn.supervisors import Multiprocess
 
 from tito_project.embedded.errors import ServiceError
 from tito_project.embedded.listening import listening_socket, port_of
+from tito_project.embedded.parts import default_workers
 
 _KEEP_ALIVE_S = 75
 """Longer than clients keep idle connections, so that they close them and not we."""
@@ -30,7 +31,8 @@ class Command(BaseCommand):
         """Bind and port were already read into the settings."""
         parser.add_argument("--bind", help="address to listen on (TITO_BIND)")
         parser.add_argument("--port", help="port, 0 for a free one (TITO_PORT)")
-        parser.add_argument("--workers", type=int, default=2, help="web processes (default 2)")
+        default = default_workers()
+        parser.add_argument("--workers", type=int, default=default, help=f"web processes (default {default})")
         parser.add_argument("--fd", type=int, help=SUPPRESS)
 
     def handle(self, *, workers: int, fd: int | None, **options: object) -> None:

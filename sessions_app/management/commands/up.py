@@ -13,6 +13,7 @@ from tito_project.embedded.errors import ServiceError
 from tito_project.embedded.home import home_lock, prepare_home
 from tito_project.embedded.ledger import Ledger
 from tito_project.embedded.listening import listening_socket
+from tito_project.embedded.parts import default_workers
 from tito_project.embedded.places import places_of
 from tito_project.embedded.supervisor import StopRequested, Supervisor
 
@@ -28,7 +29,8 @@ class Command(BaseCommand):
         parser.add_argument("--bind", help="address to listen on (TITO_BIND, default 127.0.0.1)")
         parser.add_argument("--port", help="port, 0 for a free one (TITO_PORT, default 8000)")
         parser.add_argument("--engine", choices=("demo", "local"), help="engine, whatever TITO_BACKEND says")
-        parser.add_argument("--workers", type=int, default=2, help="web processes (default 2)")
+        default = default_workers()
+        parser.add_argument("--workers", type=int, default=default, help=f"web processes (default {default})")
 
     def handle(self, *, engine: str | None, workers: int, **options: object) -> None:
         """Returns after a signal; raises CommandError with one clear text otherwise."""
