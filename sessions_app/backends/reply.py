@@ -10,6 +10,8 @@ from sessions_app.backends import json_wire, validation
 
 RIDERS = ("routed_experts", "indexer_topk")
 """Replay payloads of `meta_info`: stored outside the hot row, never handed to clients."""
+_LARGEST = 2**31 - 1
+"""What a column of the store can hold."""
 _EXTRAS = ("spec_", "indexer_topk_num_layers", "matched_stop", "raw_logprobs")
 
 
@@ -56,13 +58,13 @@ def weight_version(meta: Mapping[str, Any]) -> str | None:
 def optional_count(meta: Mapping[str, Any], key: str) -> int:
     """A count that nothing depends on; 0 where it is missing or odd."""
     value = meta.get(key)
-    return value if type(value) is int and value >= 0 else 0
+    return value if type(value) is int and 0 <= value <= _LARGEST else 0
 
 
 def optional_seconds(meta: Mapping[str, Any], key: str) -> float | None:
     """A duration that nothing depends on."""
     value = meta.get(key)
-    return float(value) if isinstance(value, int | float) else None
+    return float(value) if isinstance(value, int | float) and 0 <= value <= _LARGEST else None
 
 
 def extras(meta: Mapping[str, Any]) -> dict[str, Any]:

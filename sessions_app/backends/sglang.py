@@ -56,6 +56,10 @@ class SglangChat(HttpBackend):
         answer = await self._dispatcher.post(
             request, "/v1/chat/completions", body, ROUTING_KEY, with_query=True
         )
+        return self.read(answer, request)
+
+    def read(self, answer: Answer, request: GenerationRequest) -> Generation:
+        """The validated generation of a 200."""
         return read_chat(answer, request, self._vocab_size)
 
 

@@ -67,6 +67,10 @@ class SglangGenerate(HttpBackend):
         body = json_wire.dumps_body({"rid": rid, **self.build_body(request)})
         abort = Abort("/abort_request", json_wire.dumps_body({"rid": rid}))
         answer = await self._dispatcher.post(request, "/generate", body, ROUTING_KEY, abort=abort)
+        return self.read(answer, request)
+
+    def read(self, answer: Answer, request: GenerationRequest) -> Generation:
+        """The validated generation of a 200."""
         return read_generate(answer, request, self._vocab_size)
 
 

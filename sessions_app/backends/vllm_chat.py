@@ -47,9 +47,10 @@ class VllmChat(HttpBackend):
         answer = await self._dispatcher.post(
             request, "/v1/chat/completions", body, SESSION_ID, with_query=True
         )
-        return self._read(answer, request)
+        return self.read(answer, request)
 
-    def _read(self, answer: Answer, request: GenerationRequest) -> Generation:
+    def read(self, answer: Answer, request: GenerationRequest) -> Generation:
+        """The validated generation of a 200."""
         parsed = replies.parse_object(answer.body)
         choice = replies.first_choice(parsed)
         ids = token_ids(choice, self._vocab_size)

@@ -55,9 +55,10 @@ class VllmCompletions(HttpBackend):
         """One generation. An answer other than 200 is raised as it came."""
         body = json_wire.dumps_body(self.build_body(request))
         answer = await self._dispatcher.post(request, "/v1/completions", body, SESSION_ID)
-        return self._read(answer, request)
+        return self.read(answer, request)
 
-    def _read(self, answer: Answer, request: GenerationRequest) -> Generation:
+    def read(self, answer: Answer, request: GenerationRequest) -> Generation:
+        """The validated generation of a 200."""
         parsed = replies.parse_object(answer.body)
         choice = replies.first_choice(parsed)
         ids = _sampled_ids(choice, self._vocab_size)

@@ -16,15 +16,20 @@ from sessions_app.backends.http import HttpClient
 from sessions_app.backends.routing import EnginePool
 from sessions_app.backends.tokenizer_check import SENTENCE, Probe, probe_of
 from sessions_app.rendering.factory import DEMO_MODEL, load_renderer, load_tokenizer
+from sessions_app.rendering.protocol import Renderer
 from tests.backends.engines import ENGINES
 from tests.backends.requests import make_request, started
 from tests.backends.toy_tokenizer import ToyTokenizer
 from tests.fakes.engine import FakeEngine
 
 
-def demo_probe() -> Probe:
+def demo_renderer() -> Renderer:
     parsers = {"tool_parser": "qwen3", "reasoning_parser": "think"}
-    probe = probe_of(load_renderer("template", model="", chat_template=None, kwargs={}, **parsers))
+    return load_renderer("template", model="", chat_template=None, kwargs={}, **parsers)
+
+
+def demo_probe() -> Probe:
+    probe = probe_of(demo_renderer())
     assert probe is not None
     return probe
 
