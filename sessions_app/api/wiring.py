@@ -15,6 +15,7 @@ from sessions_app.backends.factory import create_backend
 from sessions_app.json_text import loads, text_of
 from sessions_app.models import ModelProfile
 from sessions_app.rendering.factory import load_renderer
+from sessions_app.rendering.protocol import Renderer
 from sessions_app.turns.heads import HeadIndex
 from sessions_app.turns.profiles import DEFAULT_PROFILE, Profile
 from tito_project.configuration import Configuration
@@ -56,17 +57,22 @@ def build_profile(name: str) -> Profile | None:
         return None
     configuration = configured(settings.TITO, row)
     try:
-        renderer = load_renderer(
-            configuration.renderer,
-            model=configuration.model,
-            chat_template=configuration.chat_template,
-            kwargs=configuration.chat_template_kwargs,
-            tool_parser=configuration.tool_parser,
-            reasoning_parser=configuration.reasoning_parser,
-        )
+        renderer = renderer_of(configuration)
     except ValueError as error:
         raise ImproperlyConfigured(f"profile {name!r}: {error}") from error
     return Profile(name, renderer, create_backend(configuration, renderer), HeadIndex())
+
+
+def renderer_of(configuration: Configuration) -> Renderer:
+    """The renderer that a configuration names. Raises ValueError with what is missing. Slow at first."""
+    return load_renderer(
+        configuration.renderer,
+        model=configuration.model,
+        chat_template=configuration.chat_template,
+        kwargs=configuration.chat_template_kwargs,
+        tool_parser=configuration.tool_parser,
+        reasoning_parser=configuration.reasoning_parser,
+    )
 
 
 def mirrored_default() -> ModelProfile:
