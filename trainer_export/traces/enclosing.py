@@ -100,6 +100,25 @@ class IntervalIndex(Generic[Member]):
                 found.append(self._leaves[low])
         return found
 
+    def around(self, inner: Interval, limit: int) -> list[Member]:
+        """Members whose interval encloses `inner` or equals it; the search ends when there are `limit` of
+        them.
+        """
+        reach = bisect_right(self._starts, inner.start)
+        found: list[Member] = []
+        stack = [(1, 0, self._size)]
+        while stack and len(found) < limit:
+            slot, low, high = stack.pop()
+            if low >= reach or self._latest_end[slot] < inner.end:
+                continue
+            if high - low > 1:
+                middle = (low + high) // 2
+                stack.append((2 * slot, low, middle))
+                stack.append((2 * slot + 1, middle, high))
+            else:
+                found.extend(self._members[self._leaves[low]])
+        return found
+
 
 def _rounding_error(intervals: list[Interval]) -> float:
     """A bound on how far two ways of computing a slack can differ."""

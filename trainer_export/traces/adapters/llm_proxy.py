@@ -6,6 +6,7 @@ A reward goes to the latest call of strictly smaller sequence id that has none y
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trainer_export.traces.adapters.better import COMPAT, convert_better, is_better
 from trainer_export.traces.adapters.options import read_options
 from trainer_export.traces.adapters.registry import SPANS, adapter
 from trainer_export.traces.coercion import to_float
@@ -17,11 +18,15 @@ from trainer_export.traces.triplet import Triplet
 
 NAME = "LlmProxyTraceToTriplet"
 
+_DEFAULTS = {"mode": COMPAT}
+
 
 @adapter(NAME, SPANS)
-def convert(source: Any, options: Mapping[str, Any]) -> list[dict[str, Any]]:
+def convert(source: Any, options: Mapping[str, Any]) -> Any:
     """Triplets in sequence order; no spans, no triplets."""
-    read_options(NAME, options, {})
+    if is_better(options):
+        return convert_better(NAME, source, options)
+    read_options(NAME, options, _DEFAULTS)
     spans = sorted(parse_spans(source), key=_order)
     calls = _distinct_calls(spans)
     rewards = _match(calls, spans)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from trainer_export.traces.adapters.better import COMPAT, convert_better, is_better
 from trainer_export.traces.adapters.options import read_options
 from trainer_export.traces.adapters.registry import SPANS, adapter
 from trainer_export.traces.parsing import parse_spans
@@ -15,6 +16,7 @@ from trainer_export.traces.tree import build_tree
 NAME = "TraceTree.to_trajectory"
 
 _DEFAULTS = {
+    "mode": COMPAT,
     "llm_call_match": DEFAULT_CALL_PATTERN,
     "agent_match": None,
     "exclude_llm_call_in_reward": True,
@@ -26,8 +28,10 @@ _DEFAULTS = {
 
 
 @adapter(NAME, SPANS)
-def convert(source: Any, options: Mapping[str, Any]) -> list[dict[str, Any]]:
+def convert(source: Any, options: Mapping[str, Any]) -> Any:
     """Triplets in tree order."""
+    if is_better(options):
+        return convert_better(NAME, source, options)
     chosen = read_options(NAME, options, _DEFAULTS)
     root = build_tree(parse_spans(source))
     repair_hierarchy(root)
