@@ -14,10 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from celery import Celery
 from django.conf import settings
 
+from tests.project.browser import Browser
 from tests.project.homes import temporary_folder
 from tests.project.running_up import MANAGE, Up, clean_environment, manage
+from tito_project.addresses import broker_url, embedded_redis_url
 from tito_project.embedded.places import places_of
 
 pytestmark = pytest.mark.slow
@@ -70,6 +73,28 @@ def test_the_printed_program_works_as_it_is(shared: Up) -> None:
     run = subprocess.run(command, cwd=shared.folder, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
+    logs = {log.name: log.read_text() for log in (shared.home / "logs").iterdir()}
+    assert "web.log" in logs
+    assert [name for name, text in logs.items() if "17 * 23" in text] == []
+
+
+def test_the_printed_password_opens_the_admin_and_its_styles_are_there(shared: Up) -> None:
+    browser = Browser(shared.base())
+    page = browser.get("/admin/login/?next=/admin/")
+    styles = re.findall(r'href="(/static/[^"]+\.css)"', page)
+    assert styles
+    assert all(browser.get(style) for style in styles)
+    password = re.findall(r"password (\S+)", shared.text())[0]
+    token = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)[0]
+    form = {"username": "admin", "password": password, "csrfmiddlewaretoken": token, "next": "/admin/"}
+    assert "logout" in browser.post("/admin/login/", form)
+
+
+def test_the_worker_takes_messages(shared: Up) -> None:
+    broker = broker_url(embedded_redis_url(places_of(shared.home)))
+    with Celery(broker=broker) as client:
+        answers = client.control.ping(timeout=20, limit=1)
+    assert [list(answer.values()) for answer in answers] == [[{"ok": "pong"}]]
 
 
 def test_a_killed_child_comes_back_and_the_screen_says_so(shared: Up) -> None:
@@ -126,6 +151,15 @@ def test_a_busy_port_is_one_clear_line_and_starts_nothing(folder: Path) -> None:
     assert len(run.stderr.strip().splitlines()) == 1
     assert run.stdout == ""
     assert not (folder / ".tito" / "data").exists()
+
+
+def test_serve_alone_names_the_busy_port(folder: Path) -> None:
+    given = {"DATABASE_URL": settings.DATABASE_URL, "REDIS_URL": settings.REDIS_URL}
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        run = manage(folder, "serve", "--port", str(port), **given)
+    assert run.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in run.stderr
 
 
 def test_given_services_are_used_and_none_is_embedded(folder: Path) -> None:

@@ -18,7 +18,7 @@ _BEYOND_DRAIN_S = 10.0
 
 
 def default_workers() -> int:
-    """Web processes: half the processors, so that the database and the engine have some, and no more than 4."""
+    """Web processes: half the processors, 1 to 4; the rest is for the database and the engine."""
     return max(1, min(4, (os.cpu_count() or 1) // 2))
 
 
