@@ -1,7 +1,8 @@
-"""Who answers a request that may come twice: claims on idempotency keys, and earlier requests with the same body.
+"""Who answers a request that may come twice: claims on idempotency keys, and earlier requests with the
+same body.
 
-A claim is one row per session and key. Whoever inserts it generates; everybody else waits for that record or
-replays it. Invariant: two processes never both believe that a live claim is theirs.
+A claim is one row per session and key. Whoever inserts it generates; everybody else waits for that record
+or replays it. Invariant: two processes never both believe that a live claim is theirs.
 """
 
 from dataclasses import dataclass
@@ -41,8 +42,10 @@ class Earlier:
 async def acquire(
     db: Executor, session_id: UUID, key: str, request_hash: bytes, *, ttl_s: float, grace_s: float
 ) -> bool:
-    """Take a key: True when this request is to generate. Expired claims, claims of failed requests, and claims
-    whose record was not written within `grace_s` are taken over."""
+    """Take a key: True when this request is to generate.
+
+    Expired claims, claims of failed requests, and claims without a record after `grace_s` are taken over.
+    """
     row = await db.fetch_one(
         _ACQUIRE,
         {"session": session_id, "key": key, "hash": request_hash, "ttl": ttl_s, "grace": grace_s},
@@ -80,21 +83,12 @@ async def release(db: Executor, session_id: UUID, key: str) -> None:
 async def same_body(
     db: Executor, session_id: UUID, request_hash: bytes, *, window_s: float
 ) -> Earlier | None:
-    """The latest request with the same body within a window that was answered, or still is being generated."""
+    """The latest request with the same body in a window that was answered or is being generated."""
     row = await db.fetch_one(
         f"SELECT {_EARLIER} FROM sessions_app_record r WHERE r.session_id = %s AND r.request_hash = %s "
         "AND r.state IN ('intent', 'committed', 'confirmed', 'late') "
         "AND r.arrived_at > clock_timestamp() - make_interval(secs => %s) ORDER BY r.id DESC LIMIT 1",
         (session_id, request_hash, window_s),
-    )
-    return _earlier(row)
-
-
-async def reload(db: Executor, session_id: UUID, record_id: int) -> Earlier | None:
-    """What has become of a record."""
-    row = await db.fetch_one(
-        f"SELECT {_EARLIER} FROM sessions_app_record r WHERE r.session_id = %s AND r.id = %s",
-        (session_id, record_id),
     )
     return _earlier(row)
 

@@ -12,6 +12,14 @@ from uuid import UUID
 
 import orjson
 
+from sessions_app.errors import (
+    NodeLimit,
+    NonlinearHistory,
+    RoleNotAppendable,
+    RollbackTooDeep,
+    TitoError,
+    TruncatedGeneration,
+)
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.history.classify import classify
 from sessions_app.history.differences import VALUE_BYTES, first_difference, looser_matcher
@@ -21,6 +29,11 @@ from sessions_app.store.pool import Executor
 from sessions_app.store.values import Head, NewEvent, NodeRow
 from sessions_app.turns.positioning import Attachment, History, deepest
 
+_REFUSED_FOR: dict[type[TitoError], Cause] = {
+    NodeLimit: Cause.NODE_LIMIT,
+    RoleNotAppendable: Cause.ROLE_NOT_APPENDABLE,
+    TruncatedGeneration: Cause.TRUNCATED_PARENT,
+}
 _COMPARED = 32
 """Siblings looked at for the closest one, newest first."""
 
@@ -165,6 +178,27 @@ async def _differs(
     event = difference_event(_event_kind(kind, cause), cause, history, closest)
     retry_of = closest.node.seq if cause is Cause.RETRY else None
     return Explanation(cause, event, retry_of, closest.node.prefix_key if retry_of is not None else None)
+
+
+async def explain_refusal(
+    db: Executor, session_id: UUID, history: History, error: TitoError
+) -> list[NewEvent]:
+    """Why a request could not continue the session: the event of a refused extension; [] where none is due."""
+    cause = _REFUSED_FOR.get(type(error))
+    if cause is not None:
+        return [NewEvent("refused", cause, detail=str(error))]
+    if not isinstance(error, RollbackTooDeep | NonlinearHistory):
+        return []
+    lookup = await attach.load_active(db, session_id)
+    if lookup is None or lookup.found is None:
+        return []
+    node = lookup.found.node
+    closest = Closest(node, node.seq, await _path_messages(db, session_id, node.seq))
+    matched = match_length(closest.messages, history.messages, history.matcher)
+    cause = classify(closest.messages, history.messages, history.matcher, matched)
+    if matched == len(closest.messages):
+        cause = Cause.TOOLS_CHANGED  # the messages go on: only another head can have been refused
+    return [replace(difference_event("refused", cause, history, closest), detail=str(error))]
 
 
 def difference_event(kind: str, cause: Cause, history: History, closest: Closest) -> NewEvent:

@@ -1,7 +1,7 @@
 """Requests that come twice: an Idempotency-Key, or `retry_policy=replay`, gets the stored reply.
 
-A generation in flight, in this process or another, is joined. A failed one frees its key, so that the next try
-generates. Nothing is replayed for another body: that is a conflict.
+A generation in flight, in this process or another, is joined. A failed one frees its key, so that the next
+try generates. Nothing is replayed for another body: that is a conflict.
 """
 
 import asyncio

@@ -15,17 +15,17 @@ from uuid import UUID
 
 from sessions_app import errors
 from sessions_app.backends.base import Generation, GenerationRequest
-from sessions_app.history.causes import Cause
 from sessions_app.history.matchers.base import MessageMatcher
 from sessions_app.history.matchers.linear_form import LINEAR_FORM
 from sessions_app.history.matchers.registry import resolve_matcher
 from sessions_app.packing import Ids
 from sessions_app.store import records, sessions
 from sessions_app.store.pool import LOST_CONNECTION, Database
-from sessions_app.store.values import Intent, NewEvent, Reply, SessionSettings
-from sessions_app.turns import recording
+from sessions_app.store.values import Intent, Reply, SessionSettings
+from sessions_app.turns import explaining, recording
 from sessions_app.turns.checkpoints import CheckpointCache
 from sessions_app.turns.commit import Committed, commit_turn
+from sessions_app.turns.positioning import History
 from sessions_app.turns.prepare import Limits, Preparation, Prepared
 from sessions_app.turns.profiles import Profile, Profiles
 from sessions_app.turns.replaying import ReplayRules, Replays
@@ -119,7 +119,7 @@ class TurnService:
         await records.insert(self.db, intent, with_head=False)
 
     async def _generated(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
-        """Prepare and generate, which may fail and then leave nothing claimed; commit, which is not cut short."""
+        """Prepare and generate, which may fail and then claim nothing; commit, which is never cut short."""
         profile = await self.profiles.get(settings.profile)
         try:
             prepared = await self._prepared(settings, profile, request)
@@ -250,10 +250,12 @@ class TurnService:
             prepare_ms=(time.perf_counter() - arrival.started) * 1000,
         )
         record_id = await records.insert(self.db, intent, with_head=False)
-        cause = _REFUSAL_CAUSES.get(error.code)
-        if cause is not None:
-            event = NewEvent("refused", cause, detail=str(error).replace("\x00", ""))
-            await records.add_events(self.db, settings.id, record_id, [event])
+        if request is None:
+            return
+        history = History(request.messages, self._matcher(settings), ())
+        events = await explaining.explain_refusal(self.db, settings.id, history, error)
+        if events:
+            await records.add_events(self.db, settings.id, record_id, events)
 
     async def _generate(
         self, settings: SessionSettings, profile: Profile, outgoing: GenerationRequest, record_id: int
@@ -365,10 +367,3 @@ def _bounded(body: Mapping[str, Any], most: int) -> dict[str, int]:
 
 def _since(started: float) -> float:
     return (time.perf_counter() - started) * 1000
-
-
-_REFUSAL_CAUSES: dict[str, Cause] = {
-    errors.TruncatedGeneration.code: Cause.TRUNCATED_PARENT,
-    errors.RoleNotAppendable.code: Cause.ROLE_NOT_APPENDABLE,
-    errors.NodeLimit.code: Cause.NODE_LIMIT,
-}
