@@ -43,7 +43,9 @@ def load(folder: str) -> LoadedModel:
 
 def _model(folder: str) -> Any:
     from transformers import AutoModelForCausalLM
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()
     gpu = torch.cuda.is_available()
     options: dict[str, Any] = {"dtype": torch.bfloat16 if gpu else torch.float32}
     pointer = Path(folder) / GGUF_POINTER
