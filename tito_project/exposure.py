@@ -6,7 +6,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from tito_project.configuration import Configuration
 
-LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _WILDCARDS = frozenset({"0.0.0.0", "::"})
 
 
@@ -32,7 +32,7 @@ def refuse_open_bind(configuration: Configuration) -> None:
 
 def default_allowed_hosts(bind: str) -> list[str]:
     """Loopback names, and the bound address itself unless it is a wildcard."""
-    hosts = list(LOOPBACK_HOSTS)
+    hosts = sorted(LOOPBACK_HOSTS, reverse=True)
     if not is_loopback(bind) and bind not in _WILDCARDS:
         hosts.append(f"[{bind}]" if ":" in bind else bind)
     return hosts

@@ -26,7 +26,7 @@ def test_an_open_bind_with_auth_or_an_explicit_yes_is_fine(yes: dict[str, str]) 
 
 
 def test_allowed_hosts_are_loopback_and_the_bound_address() -> None:
-    assert default_allowed_hosts("127.0.0.1") == ["localhost", "127.0.0.1", "[::1]"]
-    assert default_allowed_hosts("0.0.0.0") == ["localhost", "127.0.0.1", "[::1]"]
+    assert default_allowed_hosts("127.0.0.1") == ["localhost", "[::1]", "127.0.0.1"]
+    assert default_allowed_hosts("0.0.0.0") == ["localhost", "[::1]", "127.0.0.1"]
     assert default_allowed_hosts("10.0.0.5")[-1] == "10.0.0.5"
     assert default_allowed_hosts("fd00::5")[-1] == "[fd00::5]"

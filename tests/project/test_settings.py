@@ -51,7 +51,7 @@ def test_the_admin_token_is_made_only_when_needed(settings_of: Read, tmp_path: P
 def test_debug_is_off_and_hosts_are_loopback_unless_set(settings_of: Read) -> None:
     settings = settings_of()
     assert settings["DEBUG"] is False
-    assert settings["ALLOWED_HOSTS"] == ["localhost", "127.0.0.1", "[::1]"]
+    assert settings["ALLOWED_HOSTS"] == ["localhost", "[::1]", "127.0.0.1"]
     assert settings_of(DEBUG="1", ALLOWED_HOSTS="a.example,b.example")["ALLOWED_HOSTS"] == [
         "a.example",
         "b.example",

@@ -68,9 +68,7 @@ def test_a_second_up_on_the_same_home_is_refused_and_harms_nothing(shared: Up) -
 
 
 def test_the_printed_program_works_as_it_is(shared: Up) -> None:
-    command = [sys.executable, "-c", shared.snippet()]
-    environment = clean_environment()
-    run = subprocess.run(command, cwd=shared.folder, env=environment, capture_output=True, text=True)
+    run = _run_snippet(shared)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
     logs = {log.name: log.read_text() for log in (shared.home / "logs").iterdir()}
@@ -162,15 +160,25 @@ def test_serve_alone_names_the_busy_port(folder: Path) -> None:
     assert f"cannot listen on 127.0.0.1:{port}" in run.stderr
 
 
-def test_given_services_are_used_and_none_is_embedded(folder: Path) -> None:
-    environment = clean_environment(DATABASE_URL=settings.DATABASE_URL, REDIS_URL=settings.REDIS_URL)
+def test_with_given_services_none_is_embedded_and_a_token_is_made(folder: Path) -> None:
+    environment = clean_environment(
+        TITO_AUTH="token", DATABASE_URL=settings.DATABASE_URL, REDIS_URL=settings.REDIS_URL
+    )
     with Up(folder, environment=environment) as up:
         up.ready()
-        assert up.healthy()
         names = {found.name() for found in up.alive()}
         assert not any(name.startswith(("postgres", "valkey")) for name in names)
         assert not (folder / ".tito" / "data").exists()
+        assert (up.home / "admin-token").read_text().strip() not in up.text()
+        run = _run_snippet(up)
+        assert run.returncode == 0, run.stderr
         assert up.end(signal.SIGTERM) == 0
+
+
+def _run_snippet(up: Up) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", up.snippet()]
+    environment = clean_environment()
+    return subprocess.run(command, cwd=up.folder, env=environment, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize(

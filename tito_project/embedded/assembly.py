@@ -18,6 +18,7 @@ from tito_project.embedded.postgres import EmbeddedPostgres
 from tito_project.embedded.supervisor import Supervisor
 from tito_project.embedded.valkey import EmbeddedValkey
 from tito_project.embedded.welcome import Welcome
+from tito_project.exposure import LOOPBACK_HOSTS, is_loopback
 
 _ENGINE_READY_S = 60.0
 _WEB_READY_S = 120.0
@@ -96,7 +97,8 @@ class Assembly:
         required = configuration.auth == "token"
         given = "TITO_ADMIN_TOKEN" in configuration.pinned
         token_file = self.places.home / "admin-token" if required and not given else None
-        return Welcome(self._base(), self.places.home, engine, password, token_file, required)
+        unreachable = not is_loopback(configuration.bind) and set(settings.ALLOWED_HOSTS) <= LOOPBACK_HOSTS
+        return Welcome(self._base(), self.places.home, engine, password, token_file, required, unreachable)
 
 
 def _require_torch() -> None:

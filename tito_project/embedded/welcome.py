@@ -8,7 +8,8 @@ import json, urllib.request
 from openai import OpenAI
 
 base = "{base}"
-create = urllib.request.Request(f"{{base}}/sessions", data=b"{{}}", headers={headers})
+headers = {headers}
+create = urllib.request.Request(f"{{base}}/sessions", method="POST", headers=headers)
 with urllib.request.urlopen(create) as reply:
     session = json.load(reply)["session_id"]
     key = reply.headers["X-Tito-Session-Key"] or session
@@ -17,6 +18,7 @@ messages = [{{"role": "user", "content": "What is 17 * 23?"}}]
 answer = client.chat.completions.create(model="default", messages=messages)
 print(answer.choices[0].message.content)
 """
+_NAMES_HINT = "  Note      other machines are refused until ALLOWED_HOSTS has the name they use\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Welcome:
     admin_token_file: Path | None
     """Set when creating sessions needs the admin token that we generated."""
     token_required: bool
+    unreachable_names: bool
+    """Bound for other machines, while ALLOWED_HOSTS knows loopback names only."""
 
     def snippet(self) -> str:
         """A whole program: one session, one turn."""
@@ -45,6 +49,7 @@ class Welcome:
             f"  Admin     {self.base}/admin/{self._account()}\n"
             f"  Engine    {self.engine}\n"
             f"  Home      {self.home} (data and logs)\n"
+            f"{_NAMES_HINT if self.unreachable_names else ''}"
             f"\nTry it from another terminal (pip install openai):\n\n{indented}\n"
             f"Ctrl-C stops everything.\n"
         )
@@ -58,11 +63,9 @@ class Welcome:
         )
 
     def _headers(self) -> str:
-        """Source text of the header dictionary; the token itself is not printed."""
-        content = '"Content-Type": "application/json"'
+        """Source text of the header dictionary; a token is read from its file, never printed."""
         if not self.token_required:
-            return f"{{{content}}}"
-        token = "TITO_ADMIN_TOKEN"
-        if self.admin_token_file is not None:
-            token = f'{{open("{self.admin_token_file}").read().strip()}}'
-        return f'{{{content}, "Authorization": f"Bearer {token}"}}'
+            return "{}"
+        if self.admin_token_file is None:
+            return '{"Authorization": "Bearer " + "the TITO_ADMIN_TOKEN"}'
+        return f'{{"Authorization": "Bearer " + open({str(self.admin_token_file)!r}).read().strip()}}'
