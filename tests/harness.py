@@ -16,9 +16,10 @@ from tito_project.env import Environment
 @contextmanager
 def running_server(environment: dict[str, str] | None = None) -> Iterator[str]:
     """Serve under an environment until the block ends; yields the base URL."""
+    from sessions_app.api import runtime
     from tito_project.asgi import application
 
-    before = settings.TITO
+    before, outer = settings.TITO, runtime._current
     settings.TITO = read(Environment({"TITO_HOME": str(before.home)} | (environment or {})))
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
@@ -32,7 +33,7 @@ def running_server(environment: dict[str, str] | None = None) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(30)
-        settings.TITO = before
+        settings.TITO, runtime._current = before, outer
 
 
 def _wait_started(server: uvicorn.Server, thread: threading.Thread) -> None:

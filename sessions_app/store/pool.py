@@ -6,7 +6,6 @@ one explicit transaction) and given back; it is never held across an engine call
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import psycopg
@@ -18,14 +17,13 @@ from sessions_app.errors import NotReady
 Row = tuple[Any, ...]
 Params = Mapping[str, Any] | Sequence[Any]
 
-round_trips: ContextVar[int] = ContextVar("round_trips", default=0)
-"""Statements sent by the current task; read by tests, the benchmark and the metrics."""
-
 
 class Database:
     """A pool bound to one event loop. `open` and `close` run on that loop."""
 
     def __init__(self, conninfo: str, *, max_size: int) -> None:
+        self.statements = 0
+        """Statements sent so far; read by tests, the benchmark and the metrics."""
         self._pool: AsyncConnectionPool[AsyncConnection[Row]] = AsyncConnectionPool(
             conninfo,
             min_size=1,
@@ -58,7 +56,7 @@ class Database:
     async def fetch_all(self, query: str, params: Params) -> list[Row]:
         """All rows of one statement."""
         async with self._connection() as connection:
-            return await _run(connection, query, params)
+            return await self.run(connection, query, params)
 
     async def fetch_one(self, query: str, params: Params) -> Row | None:
         """The first row, or None."""
@@ -68,33 +66,41 @@ class Database:
     async def execute(self, query: str, params: Params) -> None:
         """A statement without a result."""
         async with self._connection() as connection:
-            await _run(connection, query, params)
+            await self.run(connection, query, params)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["Transaction"]:
         """Several statements that hold together; keep it short."""
         async with self._connection() as connection, connection.transaction():
-            yield Transaction(connection)
+            yield Transaction(self, connection)
+
+    async def run(self, connection: AsyncConnection[Row], query: str, params: Params) -> list[Row]:
+        """One statement on a connection in hand."""
+        self.statements += 1
+        async with connection.cursor(binary=True) as cursor:
+            await cursor.execute(query.encode(), params)
+            return await cursor.fetchall() if cursor.description else []
 
 
 class Transaction:
     """One open transaction."""
 
-    def __init__(self, connection: AsyncConnection[Row]) -> None:
+    def __init__(self, db: Database, connection: AsyncConnection[Row]) -> None:
+        self._db = db
         self._connection = connection
 
     async def fetch_all(self, query: str, params: Params) -> list[Row]:
         """All rows of one statement."""
-        return await _run(self._connection, query, params)
+        return await self._db.run(self._connection, query, params)
 
     async def fetch_one(self, query: str, params: Params) -> Row | None:
         """The first row, or None."""
-        rows = await _run(self._connection, query, params)
+        rows = await self._db.run(self._connection, query, params)
         return rows[0] if rows else None
 
     async def execute(self, query: str, params: Params) -> None:
         """A statement without a result."""
-        await _run(self._connection, query, params)
+        await self._db.run(self._connection, query, params)
 
 
 Executor = Database | Transaction
@@ -102,10 +108,3 @@ Executor = Database | Transaction
 
 LOST_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError, NotReady)
 """What a statement raises when the database went away under it."""
-
-
-async def _run(connection: AsyncConnection[Row], query: str, params: Params) -> list[Row]:
-    round_trips.set(round_trips.get() + 1)
-    async with connection.cursor(binary=True) as cursor:
-        await cursor.execute(query.encode(), params)
-        return await cursor.fetchall() if cursor.description else []

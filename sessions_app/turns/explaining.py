@@ -183,7 +183,7 @@ async def _differs(
 async def explain_refusal(
     db: Executor, session_id: UUID, history: History, error: TitoError
 ) -> list[NewEvent]:
-    """Why a request could not continue the session: the event of a refused extension; [] where none is due."""
+    """The event of a refused extension: why the request could not continue. [] where none is due."""
     cause = _REFUSED_FOR.get(type(error))
     if cause is not None:
         return [NewEvent("refused", cause, detail=str(error))]

@@ -37,6 +37,8 @@ class Arrival:
     started: float
     """perf_counter at arrival."""
     idempotency_key: str | None = None
+    reference: bool = False
+    """Came by the reference's own chat path: an engine's answer other than 200 passes through at once."""
 
 
 @dataclass(frozen=True, slots=True)
