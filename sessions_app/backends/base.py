@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sessions_app.backends.http import HttpReply
 from sessions_app.rendering.protocol import Ids
 
 Logprobs = npt.NDArray[np.float64]
@@ -102,6 +103,12 @@ class Backend(Protocol):
 
     async def generate(self, request: GenerationRequest) -> Generation:
         """One generation. Cancelling it cancels the engine's request where its protocol can."""
+        ...
+
+    async def forward(
+        self, *, session_id: str, method: str, path: str, query: str, body: bytes, headers: Mapping[str, str]
+    ) -> HttpReply:
+        """A request that is no generation (the raw proxy's), to the session's engine; its answer as it is."""
         ...
 
     async def ready(self) -> bool:

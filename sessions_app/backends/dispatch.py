@@ -45,6 +45,22 @@ class Abort:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One request on its way to whichever engine serves the session."""
+
+    session_id: str
+    method: str
+    target: str
+    """Path and query."""
+    body: bytes
+    headers: Mapping[str, str]
+    worker: str = ""
+    """Base URL to prefer."""
+    abort: Abort | None = None
+    """Sent after it when nobody waits any more."""
+
+
 class Dispatcher:
     """One per backend; owns its connections and, with several engines, their health checks."""
 
@@ -95,10 +111,15 @@ class Dispatcher:
         abort: Abort | None = None,
     ) -> Answer:
         """The 200 of an engine. Raises UpstreamStatus for any other status, or a transport error."""
-        headers = forwarded(request.headers, affinity, request.session_id)
+        headers = {"content-type": "application/json"} | forwarded(
+            request.headers, affinity, request.session_id
+        )
         target = f"{path}?{request.query}" if with_query and request.query else path
+        outgoing = Outgoing(
+            request.session_id, "POST", target, body, headers, worker=request.worker, abort=abort
+        )
         for attempt in range(1, _PATIENT_ATTEMPTS + 1):
-            reply, worker = await self._post_somewhere(request, target, body, headers, abort)
+            reply, worker = await self._send_somewhere(outgoing)
             if reply.status == 200:
                 return Answer(reply.body, reply.headers, worker)
             pause = _pause(reply) if request.patient and attempt < _PATIENT_ATTEMPTS else None
@@ -107,36 +128,32 @@ class Dispatcher:
             await asyncio.sleep(pause)
         raise errors.UpstreamStatus(reply.status, reply.body, reply.headers)
 
-    async def _post_somewhere(
-        self,
-        request: GenerationRequest,
-        target: str,
-        body: bytes,
-        headers: Mapping[str, str],
-        abort: Abort | None,
-    ) -> tuple[HttpReply, str]:
-        """The first answer, of whatever status; an engine that refuses connections is left for another."""
+    async def send(self, outgoing: Outgoing) -> HttpReply:
+        """An engine's answer of whatever status, for requests that are no generations."""
+        return (await self._send_somewhere(outgoing))[0]
+
+    async def _send_somewhere(self, outgoing: Outgoing) -> tuple[HttpReply, str]:
+        """The first answer; an engine that refuses connections is left for another."""
         refused: frozenset[str] = frozenset()
         failure: ConnectFailed | None = None
-        while engine := self._pool.choose(request.session_id, request.worker, refused):
+        while engine := self._pool.choose(outgoing.session_id, outgoing.worker, refused):
             try:
-                return await self._post_to(engine, target, body, headers, abort), engine.url
+                return await self._send_to(engine, outgoing), engine.url
             except ConnectFailed as error:
                 engine.refused()
                 refused, failure = refused | {engine.url}, error
         raise failure or errors.UpstreamUnreachable("no engine to send to")
 
-    async def _post_to(
-        self, engine: Engine, target: str, body: bytes, headers: Mapping[str, str], abort: Abort | None
-    ) -> HttpReply:
+    async def _send_to(self, engine: Engine, outgoing: Outgoing) -> HttpReply:
         if engine.reads_alike is False:
             raise errors.EngineTokenMismatch("engine token mismatch: the engine uses another tokenizer")
+        url = engine.url + outgoing.target
         with self._pool.occupied(engine):
             try:
-                return await self._client.post(engine.url + target, body, headers)
+                return await self._client.send(outgoing.method, url, outgoing.body, outgoing.headers)
             except (asyncio.CancelledError, errors.UpstreamTimeout):
-                if abort is not None:
-                    self._spawn(self._abort(engine, abort))
+                if outgoing.abort is not None:
+                    self._spawn(self._abort(engine, outgoing.abort))
                 raise
 
     async def _abort(self, engine: Engine, abort: Abort) -> None:

@@ -1,6 +1,7 @@
 """The backend that a configuration names. The only place that knows all of them."""
 
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -32,10 +33,22 @@ def create_backend(configuration: Configuration, renderer: Renderer) -> Backend:
 def engine_urls(configuration: Configuration) -> tuple[str, ...]:
     """The base URLs; only the demo engine has a default."""
     if configuration.backend_url:
+        for url in configuration.backend_url:
+            _check_address(url)
         return configuration.backend_url
     if configuration.backend == "demo":
         return (f"http://127.0.0.1:{DEMO_ENGINE_PORT}",)
     raise ImproperlyConfigured(f"TITO_BACKEND={configuration.backend} needs TITO_BACKEND_URL")
+
+
+def _check_address(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ImproperlyConfigured(f"TITO_BACKEND_URL={url!r} is no http:// or https:// address")
 
 
 def _dispatcher(configuration: Configuration, renderer: Renderer) -> Dispatcher:
@@ -76,7 +89,7 @@ def _local(configuration: Configuration, renderer: Renderer) -> Backend:
         return LocalProtocol(dispatcher, renderer.vocab_size, EngineFlags())
 
     if configuration.backend_url:
-        return connect(*configuration.backend_url)
+        return connect(*engine_urls(configuration))
     require_torch()
     if not configuration.model:
         raise ImproperlyConfigured("TITO_BACKEND=local needs TITO_MODEL: a folder with weights and tokenizer")

@@ -22,7 +22,5 @@ def forwarded(headers: Mapping[str, str], affinity: str, session_id: str) -> dic
     named_hop_by_hop = {name.strip().lower() for name in headers.get("connection", "").split(",")}
     dropped = _NEVER_FORWARDED | named_hop_by_hop
     kept = {name: value for name, value in headers.items() if name.lower() not in dropped}
-    if not any(name.lower() == "content-type" for name in kept):
-        kept["content-type"] = "application/json"
     kept[affinity] = session_id
     return kept

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import aiohttp
+from yarl import URL
 
 from sessions_app import errors
 
@@ -56,14 +57,14 @@ class HttpClient:
         if session is not None:
             await session.close()
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> HttpReply:
-        """One POST. A refused connection is tried again a few times: nothing was sent then."""
+    async def send(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> HttpReply:
+        """One request. A refused connection is tried again a few times: nothing was sent then."""
         for attempt in range(1, CONNECT_ATTEMPTS):
             try:
-                return await self.request("POST", url, body, headers, self._timeout_s)
+                return await self.request(method, url, body, headers, self._timeout_s)
             except ConnectFailed:
                 await asyncio.sleep(_FIRST_PAUSE_S * 2**attempt * random.uniform(0.5, 1.0))
-        return await self.request("POST", url, body, headers, self._timeout_s)
+        return await self.request(method, url, body, headers, self._timeout_s)
 
     async def request(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float
@@ -74,7 +75,13 @@ class HttpClient:
         limits = aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, _LONGEST_CONNECT_S))
         try:
             async with self._session.request(
-                method, url, data=body, headers=headers, timeout=limits, allow_redirects=False
+                method,
+                URL(url, encoded=True),
+                data=body or None,
+                headers=headers,
+                timeout=limits,
+                allow_redirects=False,
+                skip_auto_headers=("Content-Type",),
             ) as response:
                 return HttpReply(response.status, _joined(response.headers), await response.read())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -94,7 +101,7 @@ def transport_error(error: BaseException) -> errors.UpstreamError:
     match error:
         case aiohttp.ConnectionTimeoutError():
             return ConnectFailed(_text("ConnectTimeout", ""))
-        case aiohttp.ClientConnectorError() | aiohttp.InvalidURL():
+        case aiohttp.ClientConnectorError() | aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
             return ConnectFailed(_text("ConnectError", "All connection attempts failed"))
         case TimeoutError():
             return errors.UpstreamTimeout(_text("ReadTimeout", ""))

@@ -1,10 +1,17 @@
 """What backends reached over HTTP have in common: their connections, their readiness, their vocabulary."""
 
-from sessions_app.backends.dispatch import Dispatcher
+from collections.abc import Mapping
+
+from sessions_app.backends.dispatch import Dispatcher, Outgoing
+from sessions_app.backends.headers import forwarded
+from sessions_app.backends.http import HttpReply
 
 
 class HttpBackend:
     """Base of the protocols; owns the dispatcher."""
+
+    affinity: str
+    """Header that keeps a session on one worker behind the engine's own router."""
 
     def __init__(self, dispatcher: Dispatcher, vocab_size: int) -> None:
         self._dispatcher = dispatcher
@@ -21,3 +28,11 @@ class HttpBackend:
     async def ready(self) -> bool:
         """At least one engine answers."""
         return await self._dispatcher.ready()
+
+    async def forward(
+        self, *, session_id: str, method: str, path: str, query: str, body: bytes, headers: Mapping[str, str]
+    ) -> HttpReply:
+        """A request that is no generation, as it is, to the session's engine; its answer of any status."""
+        target = f"/{path}?{query}" if query else f"/{path}"
+        sent = forwarded(headers, self.affinity, session_id)
+        return await self._dispatcher.send(Outgoing(session_id, method, target, body, sent))

@@ -22,6 +22,7 @@ class SglangChat(HttpBackend):
     """Backend `sglang`, and `demo`, which is the same protocol spoken by our own engine."""
 
     speaks_chat = True
+    affinity = ROUTING_KEY
 
     def __init__(
         self, dispatcher: Dispatcher, vocab_size: int, flags: EngineFlags, *, name: str = "sglang"
@@ -54,7 +55,7 @@ class SglangChat(HttpBackend):
         """One chat completion. An answer other than 200 is raised as it came."""
         body = json_wire.dumps_body(self.build_body(request))
         answer = await self._dispatcher.post(
-            request, "/v1/chat/completions", body, ROUTING_KEY, with_query=True
+            request, "/v1/chat/completions", body, self.affinity, with_query=True
         )
         return self.read(answer, request)
 

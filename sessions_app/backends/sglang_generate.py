@@ -37,6 +37,7 @@ class SglangGenerate(HttpBackend):
 
     name = "sglang-generate"
     speaks_chat = False
+    affinity = ROUTING_KEY
 
     def __init__(self, dispatcher: Dispatcher, vocab_size: int, flags: EngineFlags) -> None:
         super().__init__(dispatcher, vocab_size)
@@ -66,7 +67,7 @@ class SglangGenerate(HttpBackend):
         rid = uuid.uuid4().hex
         body = json_wire.dumps_body({"rid": rid, **self.build_body(request)})
         abort = Abort("/abort_request", json_wire.dumps_body({"rid": rid}))
-        answer = await self._dispatcher.post(request, "/generate", body, ROUTING_KEY, abort=abort)
+        answer = await self._dispatcher.post(request, "/generate", body, self.affinity, abort=abort)
         return self.read(answer, request)
 
     def read(self, answer: Answer, request: GenerationRequest) -> Generation:

@@ -29,6 +29,7 @@ class VllmGenerate(HttpBackend):
 
     name = "vllm"
     speaks_chat = False
+    affinity = SESSION_ID
 
     def __init__(self, dispatcher: Dispatcher, vocab_size: int, lora_name: str | None = None) -> None:
         super().__init__(dispatcher, vocab_size)
@@ -53,7 +54,7 @@ class VllmGenerate(HttpBackend):
     async def generate(self, request: GenerationRequest) -> Generation:
         """One generation. An answer other than 200 is raised as it came."""
         body = json_wire.dumps_body({"request_id": uuid.uuid4().hex, **self.build_body(request)})
-        answer = await self._dispatcher.post(request, "/inference/v1/generate", body, SESSION_ID)
+        answer = await self._dispatcher.post(request, "/inference/v1/generate", body, self.affinity)
         return self.read(answer, request)
 
     def read(self, answer: Answer, request: GenerationRequest) -> Generation:

@@ -26,6 +26,7 @@ class VllmChat(HttpBackend):
 
     name = "vllm-chat"
     speaks_chat = True
+    affinity = SESSION_ID
 
     def __init__(self, dispatcher: Dispatcher, vocab_size: int, lora_name: str | None = None) -> None:
         super().__init__(dispatcher, vocab_size)
@@ -45,7 +46,7 @@ class VllmChat(HttpBackend):
         """One chat completion. An answer other than 200 is raised as it came."""
         body = json_wire.dumps_body(self.build_body(request))
         answer = await self._dispatcher.post(
-            request, "/v1/chat/completions", body, SESSION_ID, with_query=True
+            request, "/v1/chat/completions", body, self.affinity, with_query=True
         )
         return self.read(answer, request)
 

@@ -34,6 +34,7 @@ class VllmCompletions(HttpBackend):
 
     name = "vllm-completions"
     speaks_chat = False
+    affinity = SESSION_ID
 
     def __init__(self, dispatcher: Dispatcher, vocab_size: int, lora_name: str | None = None) -> None:
         super().__init__(dispatcher, vocab_size)
@@ -54,7 +55,7 @@ class VllmCompletions(HttpBackend):
     async def generate(self, request: GenerationRequest) -> Generation:
         """One generation. An answer other than 200 is raised as it came."""
         body = json_wire.dumps_body(self.build_body(request))
-        answer = await self._dispatcher.post(request, "/v1/completions", body, SESSION_ID)
+        answer = await self._dispatcher.post(request, "/v1/completions", body, self.affinity)
         return self.read(answer, request)
 
     def read(self, answer: Answer, request: GenerationRequest) -> Generation:

@@ -10,7 +10,7 @@ from sessions_app import errors
 from sessions_app.backends.base import Backend
 from sessions_app.backends.demo.faults import Status
 from tests.backends.engines import ENGINES
-from tests.backends.requests import make_dispatcher, make_request, started
+from tests.backends.requests import SESSION, make_dispatcher, make_request, started
 from tests.fakes.engine import FakeEngine, Reply
 
 DEAD = "http://127.0.0.1:9"
@@ -129,6 +129,27 @@ async def test_the_native_protocol_aborts_by_request_id(how):
             with pytest.raises((asyncio.CancelledError, errors.UpstreamTimeout)):
                 await task
             await until(lambda: engine.aborted == [{"rid": engine.bodies[0]["rid"]}])
+
+
+@pytest.mark.parametrize("name", ENGINES)
+async def test_other_requests_are_forwarded_as_they_are(name):
+    async with FakeEngine() as engine, started(ENGINES[name](make_dispatcher(DEAD, engine.url))) as backend:
+        engine.script(Status(418, {"x-tea": "1"}, b"short"))
+        reply = await backend.forward(
+            session_id=SESSION,
+            method="PUT",
+            path="v1/embeddings",
+            query="a=%20b",
+            body=b"\x00raw",
+            headers={"x-custom": "1", "connection": "x-private", "x-private": "2", "host": "elsewhere"},
+        )
+    assert (reply.status, reply.body, reply.headers["x-tea"]) == (418, b"short", "1")
+    received = engine.requests[0]
+    assert (received.method, received.path, received.query) == ("PUT", "/v1/embeddings", "a=%20b")
+    assert received.raw == b"\x00raw"
+    assert received.headers["x-custom"] == "1"
+    assert "x-private" not in received.headers
+    assert SESSION in received.headers.values()
 
 
 async def test_readiness_asks_the_health_endpoint():

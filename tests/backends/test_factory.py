@@ -52,6 +52,12 @@ def test_a_real_engine_needs_an_address(name):
         create_backend(configuration(TITO_BACKEND=name), demo_renderer())
 
 
+@pytest.mark.parametrize("url", ["engine:30000", "http://", "ftp://a/b", "http://a:99999", "http://[::1"])
+def test_an_address_that_is_none_is_refused_at_once(url):
+    with pytest.raises(ImproperlyConfigured, match="TITO_BACKEND_URL="):
+        create_backend(configuration(TITO_BACKEND="vllm", TITO_BACKEND_URL=url), demo_renderer())
+
+
 def test_the_demo_engine_has_a_default_address():
     assert engine_urls(configuration()) == ("http://127.0.0.1:8900",)
 

@@ -17,7 +17,7 @@ async def post(url: str, timeout_s: float = 5.0) -> http.HttpReply:
     client = HttpClient(timeout_s)
     await client.start()
     try:
-        return await client.post(url, b"{}", {})
+        return await client.send("POST", url, b"{}", {})
     finally:
         await client.close()
 
@@ -67,7 +67,7 @@ async def test_a_broken_exchange_is_never_sent_again():
 
 async def test_posting_before_start_says_so():
     with pytest.raises(errors.NotReady):
-        await HttpClient(1.0).post("http://127.0.0.1:9", b"", {})
+        await HttpClient(1.0).send("POST", "http://127.0.0.1:9", b"", {})
 
 
 @pytest.mark.parametrize(

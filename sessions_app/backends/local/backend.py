@@ -2,14 +2,14 @@
 restarts."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
 from sessions_app.backends.base import Generation, GenerationRequest
-from sessions_app.backends.http import ConnectFailed
+from sessions_app.backends.http import ConnectFailed, HttpReply
 from sessions_app.backends.local.sharing import SharedEngine
 from sessions_app.backends.sglang_generate import SglangGenerate
 
@@ -68,6 +68,15 @@ class LocalBackend:
             return await towards.generate(request)
         except ConnectFailed:
             return await (await self._running(towards)).generate(request)
+
+    async def forward(
+        self, *, session_id: str, method: str, path: str, query: str, body: bytes, headers: Mapping[str, str]
+    ) -> HttpReply:
+        """To the engine process, which knows no other paths than its own."""
+        towards = await self._running(None)
+        return await towards.forward(
+            session_id=session_id, method=method, path=path, query=query, body=body, headers=headers
+        )
 
     async def _running(self, dead: LocalProtocol | None) -> LocalProtocol:
         """The protocol towards a live process; `dead`: one that refused a connection."""
