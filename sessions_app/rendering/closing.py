@@ -106,6 +106,8 @@ class Closing:
                 return self._isolated(opening, turn, tools)
             except (TemplateError, RendererRefused) as error:
                 problem = problem or error
+        if isinstance(problem, RendererRefused):
+            raise problem
         raise RendererRefused(
             "close_unresolved", f"the template's close of a turn cannot be told apart: {problem}"
         )
@@ -116,6 +118,9 @@ class Closing:
             raise RendererRefused(
                 "close_unresolved", "the template does not print a turn's text exactly once"
             )
+        opening_text = self._opening_text(opening, tools)
+        if not told.startswith(opening_text):
+            raise RendererRefused("template_not_append_only", "a turn changes how what it answers is printed")
         start = self._end_of_sentinel(opening, told, tools)
         head, at_end = told[:start], told[start:]
         span = self._span(at_end, self._continued(opening, turn, tools, head))
@@ -123,13 +128,19 @@ class Closing:
         tail = span[: len(span) - len(text)]
         return Close(
             opening,
-            told[: told.find(USER_SENTINEL) + len(USER_SENTINEL)] if USER_SENTINEL in told else "",
+            opening_text,
             tail if SENTINEL in told else None,
             text,
             self._tokenizer.encode_after("", text),
             head + span,
             at_end.removeprefix(tail),
         )
+
+    def _opening_text(self, opening: tuple[Message, ...], tools: Sequence[Tool] | None) -> str:
+        """What the engine was shown first, up to the end of the dummy user's text: it must stay as it was."""
+        prompt = self._text(opening, tools, add_generation_prompt=True)
+        before, found, _ = prompt.partition(USER_SENTINEL)
+        return before + found if found else ""
 
     def _end_of_sentinel(self, opening: tuple[Message, ...], told: str, tools: Sequence[Tool] | None) -> int:
         """Where what the model says ends; in templates that do not print it, where its turn begins."""

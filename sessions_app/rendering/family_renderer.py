@@ -18,6 +18,7 @@ from sessions_app.rendering.parsers.reply import ReplyParser
 from sessions_app.rendering.prompt_text import PromptText, served_text
 from sessions_app.rendering.protocol import Extension, Ids, Message, Tool
 from sessions_app.rendering.tokenizer import ChatTokenizer, ids_array
+from sessions_app.rendering.turn_marks import learn
 
 _DUMMY_SYSTEM: Message = {"role": "system", "content": "dummy system"}
 _NOTHING = ids_array([])
@@ -43,9 +44,10 @@ class FamilyRenderer(TemplateRendererBase):
         super().__init__(tokenizer, template, parser, kwargs)
         self._boundary_ids = frozenset(_one_token(tokenizer, facts, text) for text in facts.boundary_tokens)
         self._newline = ids_array([_one_token(tokenizer, facts, "\n")]) if _needs_newline(facts) else _NOTHING
-        self.stop_token_ids = tokenizer.end_ids | self._boundary_ids
         self.comparison = _comparison(tokenizer, facts)
         self._closing = Closing(tokenizer, self._text)
+        stops = self._boundary_ids or learn(self._closing, tokenizer).closers
+        self.stop_token_ids = tokenizer.end_ids | stops
 
     def _prompt_text(self, variables: Mapping[str, Any]) -> PromptText:
         return served_text(self.template, variables)

@@ -6,23 +6,21 @@ opener, is neither doubled nor lost; what cannot be told apart is refused with a
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from sessions_app.rendering.base import TemplateRendererBase
 from sessions_app.rendering.chat_template import ChatTemplate
-from sessions_app.rendering.closing import Close, Closing, common_length, overlap
+from sessions_app.rendering.closing import Closing, common_length, overlap
 from sessions_app.rendering.comparator import ComparisonRules
-from sessions_app.rendering.dummy import ONE_CALL, SENTINEL, TEXT_TURN, TOOL, results_of
+from sessions_app.rendering.dummy import SENTINEL
 from sessions_app.rendering.parsers.reply import ReplyParser
 from sessions_app.rendering.prompt_text import PromptText, plain_text
-from sessions_app.rendering.protocol import Extension, Ids, Message, RendererRefused, Tool
+from sessions_app.rendering.protocol import Extension, Ids, Message, Tool
 from sessions_app.rendering.tokenizer import ChatTokenizer, ids_array
+from sessions_app.rendering.turn_marks import learn
 
-_ROLES = ("assistant", "system", "tool", "user")
-_NEW_SENTINEL = "Xq7tito4Znew9Kend"
 _MOST_OPENER_IDS = 4
 """Leading special ids of a delta that may have been served already."""
 _NOTHING = ids_array([])
@@ -40,13 +38,10 @@ class TemplateRenderer(TemplateRendererBase):
         self.constants = {}
         super().__init__(tokenizer, template, parser, kwargs)
         self._closing = Closing(tokenizer, self._text)
-        deltas = {role: self._probed_delta(role) for role in _ROLES}
-        self.append_roles = frozenset(role for role, delta in deltas.items() if delta is not None)
-        self._closes = self._known_closes()
-        self._closers = self._learned_closers()
-        self._openers = frozenset() if self._closers else self._learned_openers(deltas)
-        self.max_trim_tokens = 1 if self._openers else 0
-        self.stop_token_ids = tokenizer.end_ids | self._closers | self._openers
+        self._marks = learn(self._closing, tokenizer)
+        self.append_roles = self._marks.append_roles
+        self.max_trim_tokens = 1 if self._marks.openers else 0
+        self.stop_token_ids = tokenizer.end_ids | self._marks.closers | self._marks.openers
         self.comparison = self._comparison()
 
     def _prompt_text(self, variables: Mapping[str, Any]) -> PromptText:
@@ -72,7 +67,7 @@ class TemplateRenderer(TemplateRendererBase):
         if shared:
             return Extension(0, glue[shared:], delta[max(0, shared - glue.size) :])
         last = int(served[-1]) if served.size else -1
-        if last in self._openers:
+        if last in self._marks.openers:
             return self._after_opener(last, glue, delta)
         return Extension(0, glue[self._standing_in(last, glue) :], delta)
 
@@ -97,64 +92,23 @@ class TemplateRenderer(TemplateRendererBase):
         numbers = glue.tolist()
         if last in self.stop_token_ids and last in numbers:
             return numbers.index(last) + 1
-        if last in self._closers:
-            return next((index + 1 for index, number in enumerate(numbers) if number in self._closers), 0)
+        if last in self._marks.closers:
+            return next(
+                (index + 1 for index, number in enumerate(numbers) if number in self._marks.closers), 0
+            )
         return 0
-
-    def _probed_delta(self, role: str) -> Ids | None:
-        """Ids that a message of this role adds; None when the template cannot append it."""
-        message: Message = {"role": role, "content": _NEW_SENTINEL}
-        if role == "tool":
-            message = {**results_of(ONE_CALL)[0], "content": _NEW_SENTINEL}
-        for tools in (None, [TOOL]):
-            try:
-                delta = self._closing.before(ONE_CALL if role == "tool" else TEXT_TURN, tools, [message])[1]
-            except RendererRefused:
-                continue
-            if _NEW_SENTINEL in delta:
-                return self.tokenizer.encode(delta)
-        return None
-
-    def _known_closes(self) -> list[Close]:
-        """The closes of a turn of text and of one with a call."""
-        closes = []
-        for turn, tools in product((TEXT_TURN, ONE_CALL), (None, [TOOL])):
-            try:
-                closes.append(self._closing.of(turn, tools))
-            except RendererRefused:
-                continue
-        return closes
-
-    def _learned_closers(self) -> frozenset[int]:
-        """What ends a turn in this template: the configured end if a close has it, else its last mark; and
-        what stands in its place at the very end of a conversation."""
-        closers: set[int] = set()
-        for close in self._closes:
-            marks = [number for number in close.ids.tolist() if number in self.tokenizer.marks]
-            ends = [number for number in marks if number in self.tokenizer.end_ids]
-            closers |= set((ends or marks)[-1:])
-            at_end = self.tokenizer.encode(close.at_end).tolist()
-            first = next((number for number in at_end if number in self.tokenizer.marks), None)
-            if marks and first is not None and first not in marks:
-                closers.add(first)
-        return frozenset(closers)
-
-    def _learned_openers(self, deltas: Mapping[str, Ids | None]) -> frozenset[int]:
-        """Without a close the model stops at the opener of the next message."""
-        others = [delta for role, delta in deltas.items() if role != "assistant" and delta is not None]
-        return frozenset(int(delta[0]) for delta in others if delta.size) & self.tokenizer.marks
 
     def _comparison(self) -> ComparisonRules:
         """Tails differ in what engines leave out: the close behind its first mark, or the next opener."""
-        trailing = set(self._openers)
-        for close in self._closes:
-            trailing |= set(close.ids.tolist()) - self.tokenizer.separators - self._closers
+        trailing = set(self._marks.openers)
+        for close in self._marks.closes:
+            trailing |= set(close.ids.tolist()) - self.tokenizer.separators - self._marks.closers
         return ComparisonRules(self.tokenizer.special_ids, frozenset(trailing), self._assistant_prefix())
 
     def _assistant_prefix(self) -> str:
         """How an assistant turn starts both in the generation prompt and inside a history, from its first
         mark on."""
-        text_close = next(iter(self._closes), None)
+        text_close = next(iter(self._marks.closes), None)
         prompt = self._text.generation_prompt()
         if text_close is None or not prompt:
             return ""
