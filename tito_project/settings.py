@@ -138,7 +138,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
-CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {}
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
+    "recover": {"task": "sessions_app.recover", "schedule": 60.0},
+}
 
 # Logging: no conversation text above DEBUG, whatever DEBUG says about Django
 

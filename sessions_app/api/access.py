@@ -1,20 +1,22 @@
-"""Who may do what: the admin token, session keys, and which session a key means.
+"""Who may do what: the admin token, session keys, and which session a request means.
 
-Keys are compared in constant time and stored as SHA-256. With TITO_AUTH=off every caller may do
-everything; the server then refuses to listen beyond loopback.
+Keys are compared in constant time and stored as SHA-256; no text of a key leaves this module. With
+TITO_AUTH=off every caller may do everything; the server then refuses to listen beyond loopback.
 """
 
 import hmac
 import re
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from rest_framework.request import Request
 
 from sessions_app import errors
 from sessions_app.api.runtime import Runtime
+from sessions_app.api.session_options import read_options
 from sessions_app.store import sessions
 from sessions_app.store.values import SessionSettings
 
@@ -30,6 +32,16 @@ class Credentials:
     """Bearer token or X-Api-Key."""
     session_id: str | None
     """X-Session-Id."""
+
+    @property
+    def hash(self) -> bytes:
+        """What would be stored of the key."""
+        return key_hash(self.key or "")
+
+    @property
+    def names_session(self) -> bool:
+        """X-Session-Id has the form of an id of ours; harnesses send ids of their own by that name."""
+        return self.session_id is not None and SESSION_ID.match(self.session_id) is not None
 
 
 def credentials_of(request: Request) -> Credentials:
@@ -64,7 +76,7 @@ def is_admin(runtime: Runtime, credentials: Credentials) -> bool:
         return True
     if token is None or credentials.key is None:
         return False
-    return hmac.compare_digest(credentials.key.encode(), token.encode())
+    return hmac.compare_digest(credentials.key.encode("utf-8", "surrogatepass"), token.encode())
 
 
 def require_admin(runtime: Runtime, request: Request) -> None:
@@ -80,9 +92,92 @@ async def open_session(runtime: Runtime, request: Request, session_id: str) -> S
     if not admin and credentials.key is None:
         raise errors.Unauthorized("this needs the session's key or the admin token")
     settings = await runtime.turns.settings_of(parse_session_id(session_id))
-    if not admin and not await sessions.key_opens(runtime.db, settings.id, key_hash(credentials.key or "")):
+    if not admin and not await sessions.key_opens(runtime.db, settings.id, credentials.hash):
         raise errors.SessionNotFound(session_id)
     return settings
+
+
+async def session_by_key(
+    runtime: Runtime, request: Request, name_in_body: Callable[[], str]
+) -> SessionSettings:
+    """The session that the caller's key opens. `name_in_body`: asked where no credential is there to be
+    the key of a session yet to be created."""
+    credentials = credentials_of(request)
+    if runtime.configuration.auth == "off":
+        return await _open_by_key(runtime, credentials, name_in_body)
+    if credentials.key is None:
+        raise errors.Unauthorized("this needs a session's key")
+    if is_admin(runtime, credentials):
+        if credentials.session_id is None:
+            raise errors.Unauthorized("the admin token opens every session: name one in X-Session-Id")
+        return await runtime.turns.settings_of(parse_session_id(credentials.session_id))
+    settings = await sessions.find_by_key(runtime.db, credentials.hash)
+    if settings is None:
+        raise errors.Unauthorized("no session has this key")
+    if credentials.names_session and credentials.session_id != settings.id.hex:
+        raise errors.SessionNotFound(credentials.session_id or "")
+    return settings
+
+
+async def require_any_key(runtime: Runtime, request: Request) -> None:
+    """Raises Unauthorized unless the caller has the admin token or the key of any session."""
+    credentials = credentials_of(request)
+    if is_admin(runtime, credentials):
+        return
+    if credentials.key is None or await sessions.find_by_key(runtime.db, credentials.hash) is None:
+        raise errors.Unauthorized("this needs a session's key or the admin token")
+
+
+async def _open_by_key(
+    runtime: Runtime, credentials: Credentials, name_in_body: Callable[[], str]
+) -> SessionSettings:
+    """Without authentication a key may be a session's id, and may be the name of one to be created."""
+    if credentials.key is not None:
+        found = await sessions.find_by_key(runtime.db, credentials.hash)
+        if found is not None:
+            return found
+    for name in (credentials.key, credentials.session_id):
+        if name is not None and SESSION_ID.match(name) and (known := await _by_id(runtime, name)):
+            return known
+    named = credentials.key or credentials.session_id
+    if not runtime.configuration.auto_sessions:
+        if named is not None and SESSION_ID.match(named):
+            raise errors.SessionNotFound(named)
+        raise errors.Unauthorized("no session has this key, and TITO_AUTO_SESSIONS is off")
+    new = read_options({}, runtime.configuration, uuid4(), key_hash(named or name_in_body()))
+    return await sessions.find_or_create_by_key(runtime.db, new)
+
+
+async def _by_id(runtime: Runtime, session_id: str) -> SessionSettings | None:
+    try:
+        return await runtime.turns.settings_of(UUID(session_id))
+    except errors.SessionNotFound:
+        return None
+
+
+async def session_of_attempt(
+    runtime: Runtime, request: Request, rollout_id: str, attempt_id: str
+) -> SessionSettings:
+    """The session of an attempt, created on first use. The admin token opens it, and so does the key of any
+    session of the rollout, which then is the new session's key."""
+    credentials = credentials_of(request)
+    admin = is_admin(runtime, credentials)
+    named = {"rollout_id": rollout_id, "attempt_id": attempt_id}
+    new = read_options(
+        named, runtime.configuration, uuid4(), key_hash(new_session_key()) if admin else credentials.hash
+    )
+    if not admin and credentials.key is None:
+        raise errors.Unauthorized("this needs a key of the rollout or the admin token")
+    if not admin and not await sessions.key_opens_rollout(runtime.db, rollout_id, credentials.hash):
+        raise errors.Unauthorized("no session of this rollout has this key")
+    found = await sessions.find_attempt(runtime.db, rollout_id, attempt_id)
+    if found is None and await sessions.create(runtime.db, new):
+        return new.settings
+    # Created by somebody else in the meantime, or the profile is gone.
+    found = found or await sessions.find_attempt(runtime.db, rollout_id, attempt_id)
+    if found is None:
+        raise errors.InvalidArgument("profile does not exist")
+    return found
 
 
 def is_credential(header: str) -> bool:

@@ -21,9 +21,8 @@ from django.http.response import HttpResponseBase
 from rest_framework.response import Response
 
 from sessions_app import errors
-from sessions_app.api.direct import DirectRequest, json_response, with_error_headers
+from sessions_app.api.direct import DirectRequest
 from sessions_app.api.urls import ROUTES
-from sessions_app.protocols.errors import plain_error, reference_error
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +60,7 @@ async def serve(
         check_origin(request)
         check_content_type(request)
     except errors.TitoError as error:
-        await _send(_refusal(scope["path"], error), send)
+        await _send(view.view_class().error_response(error), send)
         return
     if settings.TITO.on_disconnect == "abort":
         await _serve_watched(request, receive, send, view, arguments)
@@ -142,11 +141,6 @@ def check_content_type(request: ASGIRequest) -> None:
     kind = request.META.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
     if kind and kind != "application/json" and not kind.endswith("+json"):
         raise errors.UnsupportedMediaType(f"content type {kind[:80]!r} is not JSON")
-
-
-def _refusal(path: str, error: errors.TitoError) -> HttpResponseBase:
-    body = reference_error(error) if path.startswith("/sessions") else plain_error(error)
-    return with_error_headers(json_response(body, error.status), error)
 
 
 async def _send(response: HttpResponseBase, send: ASGISendCallable) -> None:

@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sessions_app import errors
@@ -12,9 +10,10 @@ from sessions_app.packing import Ids
 from sessions_app.rendering.protocol import Renderer
 from sessions_app.store import attach, read
 from sessions_app.store.pool import Database
-from sessions_app.store.read import Healer, SessionSummary, TreeNode
+from sessions_app.store.read import SessionSummary
 from sessions_app.store.values import SessionSettings, TurnRow
 from sessions_app.turns import reading
+from sessions_app.turns.describing import drift_of, epoch, healer_json, tree_json
 
 logger = logging.getLogger(__name__)
 
@@ -106,63 +105,7 @@ async def drift(
     if not len(tokens):
         return None
     try:
-        return await asyncio.to_thread(_drift, renderer, messages, tools, tokens)
+        return await asyncio.to_thread(drift_of, renderer, messages, tools, tokens)
     except Exception:
         logger.warning("drift could not be computed", exc_info=logger.isEnabledFor(logging.DEBUG))
         return None
-
-
-def _drift(renderer: Renderer, messages: list[Any], tools: Any, tokens: Ids) -> list[dict[str, Any]]:
-    expected = renderer.render(messages, tools or None, add_generation_prompt=False)
-    return [mismatch.as_json() for mismatch in renderer.compare(expected, tokens)]
-
-
-def tree_json(nodes: Sequence[TreeNode]) -> dict[str, Any]:
-    """All nodes and all leaves in commit order."""
-    parents = {node.seq: node.parent_seq for node in nodes}
-    inner = set(parents.values())
-    return {
-        "nodes": [_node_json(node) for node in nodes],
-        "leaves": [
-            {"node_id": node.seq, "path_node_ids": _path_ids(node.seq, parents)}
-            for node in nodes
-            if node.seq not in inner
-        ],
-    }
-
-
-def _node_json(node: TreeNode) -> dict[str, Any]:
-    return {
-        "id": node.seq,
-        "parent": node.parent_seq,
-        "seq": node.seq,
-        "truncated": node.finish_reason == "length",
-        "committed_at": epoch(node.committed_at),
-        "completion_span": [node.prompt_tokens, node.total_tokens],
-        "num_tokens": node.total_tokens,
-        "response_id": node.response_id,
-    }
-
-
-def _path_ids(seq: int, parents: dict[int, int | None]) -> list[int]:
-    path: list[int] = []
-    at: int | None = seq
-    while at is not None:
-        path.append(at)
-        at = parents[at]
-    return path[::-1]
-
-
-def healer_json(healer: Healer) -> dict[str, int]:
-    """The four healer counters, zeros included."""
-    return {
-        "healed_turns": healer.healed_turns,
-        "healed_prefix_tokens": healer.healed_prefix_tokens,
-        "nonlinear": healer.nonlinear,
-        "close_unresolved": healer.close_unresolved,
-    }
-
-
-def epoch(at: datetime) -> float:
-    """Seconds since 1970."""
-    return at.timestamp()

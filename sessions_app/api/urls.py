@@ -4,13 +4,15 @@ entry.
 
 from django.urls import URLPattern, URLResolver, re_path
 
-from sessions_app.api.chat import ChatView
+from sessions_app.api.chat import AttemptChatView, ChatView, KeyChatView
 from sessions_app.api.direct import DirectView
 from sessions_app.api.health import HealthView, ReadyView
+from sessions_app.api.models import AttemptModelsView, KeyModelsView, ModelsView
 from sessions_app.api.proxy import ProxyView
 from sessions_app.api.sessions import SessionsView, SessionView
 
 _SESSION = r"sessions/(?P<session_id>[^/]+)"
+_ATTEMPT = r"rollout/(?P<rollout_id>[^/]+)/attempt/(?P<attempt_id>[^/]+)"
 
 ROUTES: list[tuple[str, type[DirectView]]] = [
     (r"health", HealthView),
@@ -18,6 +20,11 @@ ROUTES: list[tuple[str, type[DirectView]]] = [
     (r"sessions", SessionsView),
     (_SESSION, SessionView),
     (_SESSION + r"/v1/chat/completions", ChatView),
+    (r"v1/chat/completions", KeyChatView),
+    (_ATTEMPT + r"/v1/chat/completions", AttemptChatView),
+    (_SESSION + r"/v1/models", ModelsView),
+    (r"v1/models", KeyModelsView),
+    (_ATTEMPT + r"/v1/models", AttemptModelsView),
     (_SESSION + r"/(?P<path>.+)", ProxyView),
 ]
 """Patterns and views; the first that matches answers."""

@@ -31,18 +31,23 @@ _PINNED_BY = {
     "backend_url": "TITO_BACKEND_URL",
 }
 
+_DJANGO_OPTIONS = ("pool", "isolation_level", "assume_role", "server_side_binding")
+"""Database options that libpq does not know."""
+
 
 def conninfo() -> str:
     """The database that Django uses, for the pool of the hot path."""
     values = connection.settings_dict
-    return make_conninfo(
-        host=values["HOST"] or None,
-        port=values["PORT"] or None,
-        dbname=values["NAME"],
-        user=values["USER"] or None,
-        password=values["PASSWORD"] or None,
-        application_name="tito",
-    )
+    named = {
+        "host": values["HOST"],
+        "port": values["PORT"],
+        "dbname": values["NAME"],
+        "user": values["USER"],
+        "password": values["PASSWORD"],
+    }
+    options = {name: value for name, value in values["OPTIONS"].items() if name not in _DJANGO_OPTIONS}
+    given = {name: value for name, value in named.items() if value}
+    return make_conninfo(**{"application_name": "tito", **options, **given})
 
 
 def build_profile(name: str) -> Profile | None:

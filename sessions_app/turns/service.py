@@ -173,6 +173,7 @@ class TurnService:
             tools=request.tools,
             headers=request.arrival.headers,
             query=request.arrival.query,
+            patient=not request.arrival.reference,
             routed_experts_start_len=rows,
         )
 
@@ -264,6 +265,8 @@ class TurnService:
         try:
             generation = await profile.backend.generate(outgoing)
         except errors.TitoError as error:
+            if isinstance(error, errors.UpstreamStatus):
+                error.prompt_tokens = len(outgoing.prompt_ids)
             await self._fail(settings.id, record_id, error, _since(started))
             raise
         except asyncio.CancelledError:

@@ -104,8 +104,8 @@ def test_numbers_escapes_and_key_order_survive_storage(toy: tuple[Client, FakeEn
     session = client.create()
     engine.script(Reply([100, 2], message=says("ab")))
     body = (
-        b'{"messages": [{"role": "user", "content": "h\\u00e9llo", "meta": {"b": 1.0, "a": 12345678901234567890123,'
-        b' "e": 1e5, "nul": "\\u0000"}}], "temperature": 0.10000000000000001}'
+        b'{"messages": [{"role": "user", "content": "h\\u00e9llo", "meta": {"b": 1.0, '
+        b'"a": 12345678901234567890123, "e": 1e5, "nul": "\\u0000"}}], "temperature": 0.10000000000000001}'
     )
     answer = client.call("POST", f"/sessions/{session}/v1/chat/completions", body)
     assert answer.status == 200
