@@ -20,7 +20,7 @@ MOVES_TOOLS = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 COUNTS = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}{% if m.role == 'user' %} {{ loop.index }}{% endif %}\n"
+    "{% for m in messages %}<|im_start|>{{ m.role }}{{ ' ' ~ loop.index if m.role == 'user' }}\n"
     "{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
