@@ -16,7 +16,9 @@ from sessions_app.store.pool import Executor, Row
 from sessions_app.store.values import AttachRow, Head, NodeRow, PathMessage, SessionState
 
 _STATE = """
-    s.status, s.version, s.next_seq, s.active_seq, s.passthrough, s.keyless, p.weight_version, p.paused
+    s.status, s.version, s.next_seq, s.active_seq, s.passthrough, s.keyless, p.weight_version, p.paused,
+    (SELECT r.worker FROM sessions_app_record r
+     WHERE r.session_id = s.id AND r.node_seq = s.active_seq) AS worker
 """
 _NODE_COLUMNS = (
     "seq, parent_seq, root_seq, depth, message_start, message_count, prefix_key, raw_digest, head_digest, "
@@ -24,7 +26,7 @@ _NODE_COLUMNS = (
     "model_name, adapter_name"
 )
 _NODE_WIDTH = len(_NODE_COLUMNS.split(","))
-_STATE_WIDTH = len(_STATE.split(","))
+_STATE_WIDTH = 9
 
 
 def node_columns(alias: str) -> str:

@@ -56,6 +56,8 @@ class SessionState:
     """Some node has no prefix key: attach by walking."""
     weight_version: str | None
     paused: bool
+    worker: str | None
+    """Engine that served the session's last turn."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,10 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from sessions_app import errors
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.history.matchers.base import MessageMatcher
-from sessions_app.packing import Ids
+from sessions_app.packing import EMPTY_IDS, Ids
 from sessions_app.rendering.protocol import Renderer, RendererRefused
 from sessions_app.store import attach, records
 from sessions_app.store.pool import Database
@@ -259,9 +257,8 @@ class Preparation:
         stored = self._cache.get(settings.id, seq)
         if stored is None:
             stored = await attach.load_tokens(self._db, settings.id, seq)
-        shared = min(len(stored), len(fed))
-        different = np.flatnonzero(stored[:shared] != fed[:shared])
-        return int(different[0]) if different.size else None
+        shared = prompting.common_prefix(stored, fed)
+        return shared if shared < min(len(stored), len(fed)) else None
 
     async def _notices(
         self, settings: SessionSettings, request: ChatRequest, head: Head, attachment: Attachment
@@ -290,6 +287,34 @@ class Preparation:
         if before == after:
             return []
         return [NewEvent("notice", cause, node.seq, stored_value=before, replayed_value=after)]
+
+    async def rerendered(self, prepared: Prepared, fed: Ids) -> Prepared:
+        """The turn of an engine that rendered the messages itself: a fork where its ids do not go on."""
+        parent = prepared.parent_node
+        served = await self.tokens(prepared.settings, parent) if parent else EMPTY_IDS
+        if parent is not None and prompting.continues(served, fed):
+            return replace(prepared, prompt=Prompt(fed, fed[len(served) :], 0, 0, len(served)))
+        prompt = Prompt(fed, fed, 0, 0, 0)
+        if parent is None:
+            return replace(prepared, prompt=prompt)
+        shared = prompting.common_prefix(served, fed)
+        event = NewEvent(
+            "fork",
+            Cause.ENGINE_RERENDER,
+            compared_seq=parent.seq,
+            token_index=shared,
+            detail=f"the first {shared} of {len(served)} served ids were fed again",
+        )
+        return replace(
+            prepared,
+            parent=None,
+            kind=AttachKind.FORK,
+            cause=Cause.ENGINE_RERENDER,
+            prompt=prompt,
+            raw=recording.raw_delta(prepared.request, None),
+            events=(*prepared.events, event),
+            counters=replace(prepared.counters, forks=1, healed_turns=0, healed_prefix_tokens=0),
+        )
 
     async def write_intent(self, prepared: Prepared, intent: Intent) -> int:
         """Store the intent; its record id."""

@@ -70,5 +70,12 @@ def continues(served: Ids, rendered: Ids) -> bool:
     return len(rendered) > len(served) and bool(np.array_equal(rendered[: len(served)], served))
 
 
+def common_prefix(served: Ids, fed: Ids) -> int:
+    """Leading ids that two arrays share."""
+    shared = min(len(served), len(fed))
+    different = np.flatnonzero(served[:shared] != fed[:shared])
+    return int(different[0]) if different.size else shared
+
+
 async def _run(size: int, work: Callable[[], T]) -> T:
     return work() if size < _INLINE_BYTES else await asyncio.to_thread(work)

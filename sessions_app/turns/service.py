@@ -174,6 +174,7 @@ class TurnService:
             headers=request.arrival.headers,
             query=request.arrival.query,
             patient=not request.arrival.reference,
+            worker=prepared.state.worker or "",
             routed_experts_start_len=rows,
         )
 
@@ -316,7 +317,9 @@ class TurnService:
         generation: Generation,
         engine_ms: float,
     ) -> TurnResult:
-        prompt_tokens = len(outgoing.prompt_ids)
+        if generation.prompt_ids is not None:
+            prepared = await self._preparation.rerendered(prepared, generation.prompt_ids)
+        prompt_tokens = len(prepared.prompt.ids)
         model = str(prepared.request.body.get("model") or profile.name)
         replied = chat_reply(generation, profile.renderer, outgoing.tools, model, prompt_tokens)
         stored = self._stored(replied, outgoing, engine_ms)

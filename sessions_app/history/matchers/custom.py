@@ -36,4 +36,4 @@ def load_function(path: str) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(loaded) or inspect.iscoroutinefunction(type(loaded).__call__):
         reason = "resolved to an async function; a synchronous one is required"
         raise TypeError(f"load_function({path!r}) {reason}")
-    return loaded  # type: ignore[no-any-return]
+    return loaded

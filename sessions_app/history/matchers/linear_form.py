@@ -81,7 +81,7 @@ def _segments(parts: list[Any]) -> Iterator[Any]:
 
 def _text_of(part: Any) -> str | None:
     if type(part) is dict and part.get("type") in _TEXT_TYPES and type(part.get("text")) is str:
-        return part["text"]  # type: ignore[no-any-return]
+        return part["text"]
     return None
 
 
