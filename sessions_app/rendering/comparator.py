@@ -58,8 +58,10 @@ def compare(
     expected: Sequence[int], actual: Sequence[int], rules: ComparisonRules, decode: Decode
 ) -> list[Mismatch]:
     """All differences between a render and the served ids, in order; [] when they say the same."""
-    wanted = _segments(_stripped(expected, rules), rules)
-    found = _segments(_stripped(actual, rules), rules)
+    expected, actual = _stripped(expected, rules), _stripped(actual, rules)
+    if expected == actual:
+        return []
+    wanted, found = _segments(expected, rules), _segments(actual, rules)
     if len(wanted) != len(found):
         return [
             _structural(

@@ -45,7 +45,10 @@ def load_renderer(
     try:
         if kind == "renderers":
             return _package_renderer(tokenizer, family, kwargs)
-        if kind == "auto" and chat_template is None and (known := known_family(model)):
+        published = (
+            kind == "auto" and chat_template is None and model and not Path(model).expanduser().is_dir()
+        )
+        if published and (known := known_family(model)):
             return _known_renderer(tokenizer, known, parser, kwargs)
         return _template_renderer(tokenizer, chat_template, family, parser, kwargs)
     except InvalidTemplateKwargs as error:

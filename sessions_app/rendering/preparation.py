@@ -37,6 +37,8 @@ class ContentForm(Enum):
     """As a list; parts that are no text are refused."""
     JOINED = "joined"
     """As one text, the parts on lines of their own; parts that are no text are refused."""
+    ALWAYS_PARTS = "always_parts"
+    """As a list even where it is one text; parts that are no text are refused."""
 
 
 def prepare_messages(
@@ -54,6 +56,8 @@ def _prepared(
     if not isinstance(message, Mapping):
         raise InvalidMessages(f"messages[{index}] must be an object")
     prepared = dict(message)
+    if content is ContentForm.ALWAYS_PARTS and isinstance(message.get("content"), str):
+        prepared["content"] = [{"type": "text", "text": message["content"]}]
     if content is not ContentForm.AS_SENT and isinstance(message.get("content"), list):
         texts = _part_texts(message["content"], index)
         if content is ContentForm.JOINED:
@@ -61,7 +65,7 @@ def _prepared(
     if message.get("role") != "assistant":
         return prepared
     if message.get("content") is None:
-        prepared["content"] = ""
+        prepared["content"] = [] if content is ContentForm.ALWAYS_PARTS else ""
     if isinstance(message.get("tool_calls"), list):
         prepared["tool_calls"] = [_prepared_call(call, arguments) for call in message["tool_calls"]]
     return prepared

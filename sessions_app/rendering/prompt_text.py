@@ -121,19 +121,18 @@ def served_text(template: ChatTemplate, variables: Mapping[str, Any]) -> PromptT
 def plain_text(template: ChatTemplate, variables: Mapping[str, Any]) -> PromptText:
     """Renders for any template: tools as sent, arguments and parts in the form that the template can take."""
     base = PromptText(template, variables, wrapped_tools, ArgumentsForm.VALUE, ContentForm.TEXT_PARTS)
-    content = ContentForm.TEXT_PARTS if _takes_parts(base) else ContentForm.JOINED
-    return replace(base, content=content, arguments=_arguments_form(base))
+    shaped = replace(base, content=_content_form(base))
+    return replace(shaped, arguments=_arguments_form(shaped))
 
 
-def _takes_parts(text: PromptText) -> bool:
-    """Whether a list of one text part renders like the text itself."""
+def _content_form(text: PromptText) -> ContentForm:
+    """Parts where a list of one text prints like the text itself, always parts where only the list is
+    printed."""
     parts: Message = {"role": "user", "content": [{"type": "text", "text": _USER["content"]}]}
-    try:
-        return text([parts], None, add_generation_prompt=True) == text(
-            [_USER], None, add_generation_prompt=True
-        )
-    except TemplateError:
-        return False
+    as_parts, as_text = _printed(text, [parts], None), _printed(text, [_USER], None)
+    if _USER["content"] in as_parts and _USER["content"] not in as_text:
+        return ContentForm.ALWAYS_PARTS
+    return ContentForm.TEXT_PARTS if as_parts and as_parts == as_text else ContentForm.JOINED
 
 
 def _arguments_form(text: PromptText) -> ArgumentsForm:
@@ -141,20 +140,20 @@ def _arguments_form(text: PromptText) -> ArgumentsForm:
     as_object = _with_call(text)
     if _KEY in as_object and f"{{'{_KEY}'" not in as_object:
         return ArgumentsForm.VALUE
-    return (
-        ArgumentsForm.TEXT
-        if _KEY in _with_call(replace(text, arguments=ArgumentsForm.TEXT))
-        else ArgumentsForm.VALUE
-    )
+    as_text = _with_call(replace(text, arguments=ArgumentsForm.TEXT))
+    return ArgumentsForm.TEXT if _KEY in as_text else ArgumentsForm.VALUE
 
 
 def _with_call(text: PromptText) -> str:
     """A tool-calling turn's render; "" when the template refuses it."""
     call = {"id": "call00001", "type": "function", "function": {"name": "probe", "arguments": {_KEY: _VALUE}}}
     turn: Message = {"role": "assistant", "content": "", "tool_calls": [call]}
-    for tools in ([_TOOL], None):
-        try:
-            return text([_USER, turn], tools, add_generation_prompt=False)
-        except TemplateError:
-            continue
-    return ""
+    return _printed(text, [_USER, turn], [_TOOL]) or _printed(text, [_USER, turn], None)
+
+
+def _printed(text: PromptText, messages: list[Message], tools: list[Tool] | None) -> str:
+    """A render; "" when the template refuses it."""
+    try:
+        return text(messages, tools, add_generation_prompt=True)
+    except TemplateError:
+        return ""

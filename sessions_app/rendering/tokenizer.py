@@ -84,7 +84,7 @@ class ChatTokenizer:
         """Ids of `text` where it stands right of `context` in a longer prompt (word-marker tokenizers put
         a marker in front of a text that stands alone). Where a token would straddle the seam, `text` is
         encoded by itself."""
-        for left in (context,) if context else _CONTEXTS:
+        for left in (context, *_CONTEXTS) if context else _CONTEXTS:
             if (ids := self._split_after(left, text)) is not None:
                 return ids
         return self.encode(text)

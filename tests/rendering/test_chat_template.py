@@ -94,6 +94,25 @@ def test_parts_are_joined_for_a_template_that_takes_only_text() -> None:
     assert "user\na\nb<" in renderer.decode(renderer.render([{"role": "user", "content": parts}], None))
 
 
+def test_a_text_becomes_a_part_for_a_template_that_takes_only_parts() -> None:
+    template = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+        "{% for part in m.content %}{% if part.type == 'text' %}{{ part.text }}{% endif %}{% endfor %}"
+        "<|im_end|>{% endfor %}"
+    )
+    renderer = plain(template, byte_tokenizer())
+    messages: list[Message] = [
+        USER,
+        {"role": "assistant", "content": None},
+        {"role": "assistant", "content": "a"},
+    ]
+    text = renderer.decode(renderer.render(messages, None))
+    assert (
+        text
+        == "<|im_start|>user\nq<|im_end|><|im_start|>assistant\n<|im_end|><|im_start|>assistant\na<|im_end|>"
+    )
+
+
 def test_an_image_is_refused_not_described() -> None:
     image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
     with pytest.raises(UnsupportedContent, match=r"messages\[0\]"):
