@@ -17,6 +17,7 @@ from sessions_app.store.pool import LOST_CONNECTION, Database
 from sessions_app.turns.profiles import DEFAULT_PROFILE, Profile, Profiles
 from sessions_app.turns.service import TurnService
 from tito_project.configuration import Configuration
+from trainer_export.serving import SamplesService
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ class Runtime:
     db: Database
     profiles: Profiles
     turns: TurnService
+    samples: SamplesService
     tasks: "set[asyncio.Task[Any]]" = field(default_factory=set)
     """Turns in progress, held so that a vanished client does not lose them."""
     draining: bool = False
@@ -72,10 +74,11 @@ async def start(
     """Open the pool, load the default profile, settle what dead processes left."""
     global _current
     db = Database(conninfo, max_size=configuration.db_pool)
+    samples = SamplesService(db, configuration)
     await db.open()
     profiles = Profiles(build)
     await profiles.get(DEFAULT_PROFILE)
-    runtime = Runtime(configuration, db, profiles, TurnService(db, profiles, configuration))
+    runtime = Runtime(configuration, db, profiles, TurnService(db, profiles, configuration), samples)
     await _settle(runtime)
     _current = runtime
     return runtime
@@ -94,6 +97,7 @@ async def stop(runtime: Runtime) -> None:
     """Drain, then close everything."""
     global _current
     await runtime.drain()
+    runtime.samples.close()
     await runtime.profiles.close()
     await runtime.db.close()
     _current = None

@@ -9,7 +9,9 @@ from sessions_app.api.direct import DirectView
 from sessions_app.api.health import HealthView, ReadyView
 from sessions_app.api.models import AttemptModelsView, KeyModelsView, ModelsView
 from sessions_app.api.proxy import ProxyView
+from sessions_app.api.samples import SamplesView
 from sessions_app.api.sessions import SessionsView, SessionView
+from sessions_app.api.weights import PauseView, ResumeView, VersionView
 
 _SESSION = r"sessions/(?P<session_id>[^/]+)"
 _ATTEMPT = r"rollout/(?P<rollout_id>[^/]+)/attempt/(?P<attempt_id>[^/]+)"
@@ -25,6 +27,10 @@ ROUTES: list[tuple[str, type[DirectView]]] = [
     (_SESSION + r"/v1/models", ModelsView),
     (r"v1/models", KeyModelsView),
     (_ATTEMPT + r"/v1/models", AttemptModelsView),
+    (_SESSION + r"/samples", SamplesView),
+    (r"admin-api/pause", PauseView),
+    (r"admin-api/resume", ResumeView),
+    (r"admin-api/weights", VersionView),
     (_SESSION + r"/(?P<path>.+)", ProxyView),
 ]
 """Patterns and views; the first that matches answers."""

@@ -17,6 +17,12 @@ def _supersedes(later: Turn, earlier: Turn) -> bool:
         later.request_digest is not None
         and later.request_digest == earlier.request_digest
         and later.status is Status.COMPLETED
-        and later.requested_at is not None
-        and later.requested_at >= earlier.committed_at
+        and _asked_after(later, earlier)
     )
+
+
+def _asked_after(later: Turn, earlier: Turn) -> bool:
+    """Commit order says it where prepare recorded what it saw: two machines' clocks may differ."""
+    if later.after_seq is not None:
+        return later.after_seq >= earlier.seq
+    return later.requested_at is not None and later.requested_at >= earlier.committed_at

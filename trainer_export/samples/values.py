@@ -106,6 +106,9 @@ class Turn:
     committed_at: float = 0.0
     """Commit of the reply, epoch seconds."""
     response_id: str | None = ""
+    after_seq: int | None = None
+    """Latest answer to the same request that prepare saw committed, by seq; -1 = none;
+    None = not known, the times decide."""
     cut_continuation: CutContinuation = CutContinuation.NONE
     continues: int | None = None
     """Of a root that was not healed: seq of the node whose messages it continues though its ids do not."""
