@@ -363,6 +363,8 @@ class UpstreamStatus(TitoError):
     """
 
     code = "upstream_status"
+    prompt_tokens: int | None = None
+    """Ids that the engine was sent."""
 
     def __init__(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
         super().__init__(f"engine answered status {status}")

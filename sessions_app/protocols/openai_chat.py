@@ -5,14 +5,69 @@ they can be continued or rendered is the turn's business.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sessions_app import errors
 from sessions_app.json_text import MessageTexts, dumps
+from sessions_app.protocols import sse
+from sessions_app.protocols.base import Incoming
+from sessions_app.protocols.errors import openai_error
 from sessions_app.turns.values import Arrival, ChatRequest, TurnResult
 
 NAME = "chat"
 PATH = "/v1/chat/completions"
+_NO_NAME = "default"
+
+
+class OpenAIChat:
+    """See WireProtocol."""
+
+    name = NAME
+    path = PATH
+    keep_alive = sse.KEEP_ALIVE
+
+    def read(self, incoming: Incoming) -> ChatRequest:
+        """See WireProtocol."""
+        request = read_request(incoming.arrival, incoming.value)
+        if incoming.arrival.reference:
+            return request
+        return replace(request, stream=incoming.wants_stream)
+
+    def reply(self, result: TurnResult, request: ChatRequest) -> bytes:
+        """See WireProtocol."""
+        return dumps(result.reply)
+
+    def events(self, result: TurnResult, request: ChatRequest) -> Iterator[bytes]:
+        """The two events of a stream: one chunk with everything, then the end."""
+        yield b"data: " + dumps(chunk_of(result.reply)) + b"\n\n"
+        yield b"data: [DONE]\n\n"
+
+    def error_body(self, error: errors.TitoError) -> dict[str, Any]:
+        """See WireProtocol."""
+        return openai_error(error)
+
+    def error_events(self, error: errors.TitoError) -> Iterator[bytes]:
+        """See WireProtocol."""
+        yield b"data: " + dumps(openai_error(error)) + b"\n\n"
+        yield b"data: [DONE]\n\n"
+
+    def session_name(self, value: Any) -> str:
+        """`metadata.session_id`, then `user`."""
+        return body_session_name(value)
+
+
+CHAT = OpenAIChat()
+
+
+def body_session_name(value: Any) -> str:
+    """The session that an OpenAI body names; one name for all bodies that name none."""
+    if not isinstance(value, dict):
+        return _NO_NAME
+    metadata = value.get("metadata")
+    named = metadata.get("session_id") if isinstance(metadata, dict) else None
+    candidates = (named, value.get("user"))
+    return next((name for name in candidates if isinstance(name, str) and name), _NO_NAME)
 
 
 def read_request(arrival: Arrival, value: Any) -> ChatRequest:
@@ -71,17 +126,6 @@ def read_template_kwargs(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if kwargs is not None and not isinstance(kwargs, dict):
         raise errors.InvalidTemplateKwargs("chat_template_kwargs must be an object")
     return kwargs
-
-
-def reply_json(result: TurnResult) -> bytes:
-    """The reply of a request that did not ask for a stream."""
-    return dumps(result.reply)
-
-
-def stream_events(result: TurnResult) -> Iterator[bytes]:
-    """The two events of a stream: one chunk with everything, then the end."""
-    yield b"data: " + dumps(chunk_of(result.reply)) + b"\n\n"
-    yield b"data: [DONE]\n\n"
 
 
 def chunk_of(reply: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,10 +26,11 @@ async def stream(
     events: Callable[[T], Iterable[bytes]],
     failure: Callable[[TitoError], Iterable[bytes]],
     every_s: float,
+    keep_alive: bytes = KEEP_ALIVE,
 ) -> AsyncIterator[bytes]:
     """Keep-alives until the task ends, then its events, or the protocol's own error events."""
     while not work.done():
-        yield KEEP_ALIVE
+        yield keep_alive
         await finished_within(work, every_s)
     try:
         result = work.result()

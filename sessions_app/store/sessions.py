@@ -102,6 +102,47 @@ async def find_by_key(db: Executor, key_hash: bytes) -> SessionSettings | None:
     return settings_from(row) if row else None
 
 
+async def find_or_create_by_key(db: Database, new: NewSession) -> SessionSettings:
+    """The session that a new one's key opens already, else the new one; concurrent first uses make one."""
+    key_hash = new.key_hash or b""
+    async with db.transaction() as transaction:
+        # Held until the transaction ends, so that the loser of a race finds the winner's session.
+        lock = int.from_bytes(key_hash[:8], signed=True)
+        await transaction.execute("SELECT pg_advisory_xact_lock(%s)", (lock,))
+        found = await find_by_key(transaction, key_hash)
+        if found is None:
+            await create(transaction, new)
+        return found or new.settings
+
+
+async def find_attempt(db: Executor, rollout_id: str, attempt_id: str) -> SessionSettings | None:
+    """The session of a rollout's attempt."""
+    row = await db.fetch_one(
+        _SELECT + "WHERE s.rollout_id = %s AND s.attempt_id = %s AND s.deleted_at IS NULL",
+        (rollout_id, attempt_id),
+    )
+    return settings_from(row) if row else None
+
+
+async def key_opens_rollout(db: Executor, rollout_id: str, key_hash: bytes) -> bool:
+    """Whether a key is that of a session of the rollout."""
+    row = await db.fetch_one(
+        "SELECT 1 FROM sessions_app_session WHERE rollout_id = %s AND key_hash = %s AND deleted_at IS NULL "
+        "LIMIT 1",
+        (rollout_id, key_hash),
+    )
+    return row is not None
+
+
+async def replace_key(db: Executor, session_id: UUID, key_hash: bytes | None) -> bool:
+    """Give a session another key, or none; the old one opens it no longer. False: no such session."""
+    row = await db.fetch_one(
+        "UPDATE sessions_app_session SET key_hash = %s WHERE id = %s AND deleted_at IS NULL RETURNING id",
+        (key_hash, session_id),
+    )
+    return row is not None
+
+
 async def delete(db: Executor, session_id: UUID) -> bool:
     """Hide a session; its rows stay until retention. False where there was none to hide."""
     row = await db.fetch_one(
