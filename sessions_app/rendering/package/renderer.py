@@ -163,15 +163,12 @@ class PackageRenderer:
         return ids_array(opened[: _common(opened, inside)])
 
     def _start_of_turn(self, served: Ids) -> int:
-        """Where the last completion begins: behind the last header, else one id before the end."""
+        """Where the last completion begins: behind the last header."""
         size = self._header.size
-        if not size or served.size < size:
-            raise RendererRefused(_REFUSED, f"{self.name}: the last turn cannot be found")
-        for position in range(served.size - size, -1, -1):
-            if served[position] == self._header[0] and np.array_equal(
-                served[position : position + size], self._header
-            ):
-                return position + size
+        starts = np.flatnonzero(served == self._header[0]) if size else ()
+        for position in reversed(starts):
+            if np.array_equal(served[position : position + size], self._header):
+                return int(position) + size
         raise RendererRefused(_REFUSED, f"{self.name}: the last turn cannot be found")
 
     def _appends(self, message: Message) -> bool:
