@@ -120,7 +120,7 @@ _UNATTACHED = """
             state = 'late', reason = %(reason)s::text, response = %(response)s, status_code = 200,
             weight_version = %(weight_version)s, worker = %(worker)s, generated_tokens = %(generated_tokens)s,
             cached_tokens = %(cached_tokens)s, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
-        WHERE session_id = %(session)s AND id = %(record)s AND state = 'intent'
+        WHERE session_id = %(session)s AND id = %(record)s AND state IN ('intent', 'lost')
         RETURNING id
     ), u AS (
         INSERT INTO sessions_app_unattachedreply (

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -19,12 +20,14 @@ from sessions_app.history.matchers.base import MessageMatcher
 from sessions_app.history.matchers.linear_form import LINEAR_FORM
 from sessions_app.history.matchers.registry import resolve_matcher
 from sessions_app.packing import Ids
+from sessions_app.store import profiles as profiles_store
 from sessions_app.store import records, sessions
 from sessions_app.store.pool import LOST_CONNECTION, Database
 from sessions_app.store.values import Intent, Reply, SessionSettings
 from sessions_app.turns import explaining, recording
 from sessions_app.turns.checkpoints import CheckpointCache
 from sessions_app.turns.commit import Committed, commit_turn
+from sessions_app.turns.pausing import WaitingRoom
 from sessions_app.turns.positioning import History
 from sessions_app.turns.prepare import Limits, Preparation, Prepared
 from sessions_app.turns.profiles import Profile, Profiles
@@ -56,6 +59,11 @@ class TurnService:
             ReplayRules(
                 configuration.idempotency_ttl_s, configuration.replay_window_s, configuration.engine_timeout
             ),
+        )
+        self._waiting_room = WaitingRoom(
+            partial(profiles_store.is_paused, db),
+            places=configuration.max_in_flight,
+            patience_s=configuration.engine_timeout,
         )
         self._preparation = Preparation(
             db, self.cache, Limits(configuration.max_nodes, configuration.max_rollback)
@@ -140,8 +148,13 @@ class TurnService:
         return await asyncio.shield(commit)
 
     async def _prepared(self, settings: SessionSettings, profile: Profile, request: ChatRequest) -> Prepared:
+        matcher = self._matcher(settings)
         try:
-            return await self._preparation.prepare(settings, profile, self._matcher(settings), request)
+            prepared = await self._preparation.prepare(settings, profile, matcher, request)
+            while prepared.state.paused:
+                await self._waiting_room.wait(settings.profile)
+                prepared = await self._preparation.prepare(settings, profile, matcher, request)
+            return prepared
         except errors.TitoError as error:
             await self.refuse(settings, request.arrival, error, request)
             raise
