@@ -1,8 +1,12 @@
 """Environments of servers under test that several files share."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.fakes.engine import FakeEngine
+from tests.harness import running_server
 
 CONFIG = Path(__file__).parent.parent / "vectors" / "history" / "config"
 
@@ -16,3 +20,10 @@ def toy_environment(engine: FakeEngine, backend: str = "sglang") -> dict[str, st
         "TITO_BACKEND": backend,
         "TITO_BACKEND_URL": engine.url,
     }
+
+
+@contextmanager
+def shared_server(blocker: Any, environment: dict[str, str]) -> Iterator[str]:
+    """A server for the tests of a class (one at a time); the caller's fixture also names `django_db_setup`."""
+    with blocker.unblock(), running_server(environment) as url:
+        yield url

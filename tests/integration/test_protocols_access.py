@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
 
 from tests.fakes.engine import FakeEngine
-from tests.harness import running_server
-from tests.integration.servers import toy_environment
+from tests.integration.servers import shared_server, toy_environment
 
 ADMIN = "the-admin-token"
 CHAT = {"messages": [{"role": "user", "content": "hello"}]}
@@ -20,17 +20,19 @@ def engine() -> Iterator[FakeEngine]:
         yield engine
 
 
-@pytest.fixture(scope="module")
-def open_server(engine: FakeEngine) -> Iterator[httpx.Client]:
+@pytest.fixture(scope="class")
+def open_server(engine: FakeEngine, django_db_setup: None, django_db_blocker: Any) -> Iterator[httpx.Client]:
     environment = toy_environment(engine) | {"TITO_AUTO_SESSIONS": "true"}
-    with running_server(environment) as url, httpx.Client(base_url=url) as client:
+    with shared_server(django_db_blocker, environment) as url, httpx.Client(base_url=url) as client:
         yield client
 
 
-@pytest.fixture(scope="module")
-def closed_server(engine: FakeEngine) -> Iterator[httpx.Client]:
+@pytest.fixture(scope="class")
+def closed_server(
+    engine: FakeEngine, django_db_setup: None, django_db_blocker: Any
+) -> Iterator[httpx.Client]:
     environment = toy_environment(engine) | {"TITO_AUTH": "token", "TITO_ADMIN_TOKEN": ADMIN}
-    with running_server(environment) as url, httpx.Client(base_url=url) as client:
+    with shared_server(django_db_blocker, environment) as url, httpx.Client(base_url=url) as client:
         yield client
 
 
@@ -72,7 +74,7 @@ class TestWithAuthentication:
         assert {response.headers["X-Tito-Error-Code"] for response in refused} == {"session_not_found"}
         assert closed_server.get(f"/sessions/{other}", headers=bearer(ADMIN)).json()["records"] == []
 
-    @pytest.mark.parametrize("headers", [{}, bearer("tito-nonsense"), bearer("")])
+    @pytest.mark.parametrize("headers", [{}, bearer("tito-nonsense"), {"Authorization": "Basic dGl0by1ub25zZW5zZQ=="}])
     def test_no_key_or_an_unknown_one_is_refused(
         self, closed_server: httpx.Client, headers: dict[str, str]
     ) -> None:
@@ -100,6 +102,11 @@ class TestWithAuthentication:
         assert [r.headers["X-Tito-Node"] for r in (first, second, again)] == ["0", "0", "1"]
         assert chat(closed_server, "/rollout/r-1/attempt/0", **bearer(stranger)).status_code == 401
         assert chat(closed_server, "/rollout/r-1/attempt/0").status_code == 401
+
+    def test_the_list_of_models_needs_a_key_of_some_session(self, closed_server: httpx.Client) -> None:
+        _, key = create(closed_server)
+        assert closed_server.get("/v1/models").status_code == 401
+        assert closed_server.get("/v1/models", headers=bearer(key)).status_code == 200
 
 
 class TestWithoutAuthentication:
@@ -147,8 +154,3 @@ class TestModels:
         body = open_server.get("/v1/models", headers={"anthropic-version": "2023-06-01"}).json()
         assert body["has_more"] is False
         assert body["data"][0]["type"] == "model"
-
-    def test_it_needs_a_key_of_some_session(self, closed_server: httpx.Client) -> None:
-        _, key = create(closed_server)
-        assert closed_server.get("/v1/models").status_code == 401
-        assert closed_server.get("/v1/models", headers=bearer(key)).status_code == 200
