@@ -28,6 +28,7 @@ from sessions_app.protocols.errors import reference_error
 from sessions_app.protocols.upstream import own_error
 from sessions_app.store import sessions
 from sessions_app.store.values import SessionSettings
+from sessions_app.turns.stopwatch import ASKED_BY, NO_STOPWATCH, RunningStopwatch, Stopwatch
 from sessions_app.turns.values import Arrival, ChatRequest, TurnResult
 
 
@@ -48,6 +49,7 @@ class TurnView(DirectView):
         self.reference = self.reference and settings.history_policy != "linear"
         arrival = arrival_of(state, request, self.protocol, reference=self.reference)
         chat = await self._read(state, settings, arrival)
+        arrival.stopwatch.lap("parse")
         work = state.spawn(state.turns.run(settings, chat))
         if isinstance(request._request, DirectRequest):
             request._request.turn = work
@@ -78,7 +80,8 @@ class TurnView(DirectView):
         if chat.stream:
             return event_stream(self.protocol.events(result, chat), result)
         body = self.protocol.reply(result, chat)
-        return reply_response(body, result, with_engine_headers=self.reference)
+        response = reply_response(body, result, with_engine_headers=self.reference)
+        return _timed(response, chat.arrival.stopwatch, state)
 
     def _waiting(
         self, work: "asyncio.Task[TurnResult]", chat: ChatRequest, every_s: float
@@ -112,7 +115,7 @@ class TurnView(DirectView):
 
 def arrival_of(state: Runtime, request: Request, protocol: WireProtocol, *, reference: bool) -> Arrival:
     """What is known of a request before its body is read."""
-    body = body_of(request)
+    started, body = perf_counter(), body_of(request)
     return Arrival(
         protocol=protocol.name,
         path=protocol.path,
@@ -121,10 +124,19 @@ def arrival_of(state: Runtime, request: Request, protocol: WireProtocol, *, refe
         headers=_forwardable(state, request, reference),
         query=request.META.get("QUERY_STRING", ""),
         arrived_at=datetime.now(UTC),
-        started=perf_counter(),
+        started=started,
         idempotency_key=request.headers.get("idempotency-key") or None,
         reference=reference,
+        stopwatch=RunningStopwatch(started) if ASKED_BY in request.headers else NO_STOPWATCH,
     )
+
+
+def _timed(response: HttpResponseBase, stopwatch: Stopwatch, state: Runtime) -> HttpResponseBase:
+    """The reply, with the time of each stage where it was asked for."""
+    if isinstance(stopwatch, RunningStopwatch):
+        stopwatch.lap("reply")
+        response["Server-Timing"] = stopwatch.header(state.db.statements)
+    return response
 
 
 def _forwardable(state: Runtime, request: Request, reference: bool) -> dict[str, str]:

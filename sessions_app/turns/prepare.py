@@ -90,7 +90,10 @@ class Preparation:
         history = History.of(request.messages, matcher)
         rollback = settings.history_policy == "rollback"
         head = None if rollback else profile.heads.head_of(renderer, request.tools)
+        stopwatch = request.arrival.stopwatch
+        stopwatch.lap("match")
         attachment = await self._position(settings, history, head)
+        stopwatch.lap("load")
         self._check_session(settings, attachment.state)
         if not request.messages:
             raise errors.InvalidMessages("messages must not be empty")
@@ -167,6 +170,7 @@ class Preparation:
         new_messages = request.messages[attachment.first_new :]
         check_roles(settings.history_policy, renderer, new_messages, attachment.first_new)
         served = await self.tokens(settings, parent.node)
+        request.arrival.stopwatch.lap("load")
         return await prompting.extend(
             renderer,
             served,

@@ -132,11 +132,14 @@ class TurnService:
         try:
             prepared = await self._prepared(settings, profile, request)
             outgoing = self._outgoing(prepared, profile)
-            record_id = await self._preparation.write_intent(
-                prepared, self._intent(prepared, profile, outgoing)
-            )
+            intent = self._intent(prepared, profile, outgoing)
+            stopwatch = request.arrival.stopwatch
+            stopwatch.lap("assemble")
+            record_id = await self._preparation.write_intent(prepared, intent)
+            stopwatch.lap("intent")
             await self._replays.settle(settings, request.arrival, record_id)
             generation, engine_ms = await self._generate(settings, profile, outgoing, record_id)
+            stopwatch.lap("engine")
         except BaseException:
             await asyncio.shield(self._replays.release(settings, request.arrival))
             raise
@@ -145,7 +148,9 @@ class TurnService:
         )
         self._commits.add(commit)
         commit.add_done_callback(self._commits.discard)
-        return await asyncio.shield(commit)
+        result = await asyncio.shield(commit)
+        stopwatch.lap("commit")
+        return result
 
     async def _prepared(self, settings: SessionSettings, profile: Profile, request: ChatRequest) -> Prepared:
         matcher = self._matcher(settings)

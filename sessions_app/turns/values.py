@@ -9,6 +9,7 @@ from uuid import UUID
 from sessions_app.backends.base import Generation
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.store.commit import LateReason
+from sessions_app.turns.stopwatch import NO_STOPWATCH, Stopwatch
 
 
 class Texts(Protocol):
@@ -39,6 +40,7 @@ class Arrival:
     idempotency_key: str | None = None
     reference: bool = False
     """Came by the reference's own chat path: an engine's answer other than 200 passes through at once."""
+    stopwatch: Stopwatch = NO_STOPWATCH
 
 
 @dataclass(frozen=True, slots=True)

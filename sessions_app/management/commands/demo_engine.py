@@ -8,6 +8,7 @@ from aiohttp import web
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from sessions_app.backends.demo.echo import EchoEngine
 from sessions_app.backends.demo.faults import FAULTS
 from sessions_app.backends.demo.model import DemoModel
 from sessions_app.backends.demo.server import DemoEngine
@@ -29,22 +30,27 @@ class Command(BaseCommand):
         parser.add_argument("--fault", default="", help=f"fail every generation: {', '.join(FAULTS)}")
         parser.add_argument("--model", default="", help="tokenizer folder or hub name; default: TITO_MODEL")
         parser.add_argument("--context-length", type=int, default=131_072)
+        parser.add_argument("--echo", action="store_true", help="the same reply each time, for benchmarks")
 
     def handle(self, *, fault: str, latency_ms: float, model: str, **options: object) -> None:
         """Load the tokenizer, then serve."""
         try:
             tokenizer = load_tokenizer(model or settings.TITO.model or str(DEMO_MODEL))
-            engine = DemoEngine(
-                DemoModel(tokenizer),
-                latency_s=latency_ms / 1000,
-                context_length=int(str(options["context_length"])),
-            )
-            engine.set_fault(fault)
+            engine: DemoEngine | EchoEngine
+            if options["echo"]:
+                engine = EchoEngine(tokenizer, latency_ms / 1000)
+            else:
+                engine = DemoEngine(
+                    DemoModel(tokenizer),
+                    latency_s=latency_ms / 1000,
+                    context_length=int(str(options["context_length"])),
+                )
+                engine.set_fault(fault)
         except ValueError as error:
             raise CommandError(str(error)) from None
         asyncio.run(self._serve(engine, str(options["bind"]), int(str(options["port"]))))
 
-    async def _serve(self, engine: DemoEngine, bind: str, port: int) -> None:
+    async def _serve(self, engine: DemoEngine | EchoEngine, bind: str, port: int) -> None:
         runner = web.AppRunner(engine.application(), handler_cancellation=True, shutdown_timeout=1.0)
         await runner.setup()
         try:
