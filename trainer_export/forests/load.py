@@ -111,9 +111,9 @@ def _by_session(rows: Iterable[T]) -> defaultdict[UUID, list[T]]:
 
 
 def _node(*values: Any) -> NodeRow:
-    *plain, trim, prompt, completion, logprobs, width = values
-    tokens = (unpack_ids(prompt), unpack_ids(completion), unpack_logprobs(logprobs, width))
-    return NodeRow(*plain, trim, *tokens)
+    *row, prompt, completion, logprobs, width = values
+    row += [unpack_ids(prompt), unpack_ids(completion), unpack_logprobs(logprobs, width)]
+    return NodeRow(*row)
 
 
 async def _tools(db: Executor, ids: list[UUID]) -> dict[UUID, dict[bytes, str | None]]:
