@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.traces.making import REWARD, call, rewards, session, span, triplets
+from trainer_export.traces.rewards.emission import reward_attributes
 
 PREFIX = "agentlightning.reward"
 
@@ -87,3 +88,30 @@ def test_old_annotation():
 def test_dimensions_come_before_all_else():
     attributes = {"reward": 3.0, f"{PREFIX}.0.name": "p", f"{PREFIX}.0.value": 1.0}
     assert reward_of(attributes) == 1.0
+
+
+def test_emitted_attributes_read_back():
+    assert reward_of(reward_attributes(True)) == 1.0
+    attributes = reward_attributes({"b": 2, "a": 0.5}, "a")
+    assert reward_of(attributes) == 0.5
+    assert [attributes[f"{PREFIX}.{position}.name"] for position in range(2)] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("reward", "primary_key", "error", "text"),
+    [
+        ("1", None, TypeError, "Reward must be a number, got: <class 'str'>"),
+        ({"a": "1"}, "a", ValueError, "Reward value must be a number, got: <class 'str'> for key a"),
+        ({"a": 1}, "b", ValueError, "Primary key 'b' not found in reward dict keys: ['a']"),
+        (
+            {"a": 1},
+            None,
+            ValueError,
+            "When emitting a multi-dimensional reward as a dict, primary_key must be provided.",
+        ),
+    ],
+)
+def test_what_cannot_be_emitted(reward, primary_key, error, text):
+    with pytest.raises(error) as raised:
+        reward_attributes(reward, primary_key)
+    assert str(raised.value) == text

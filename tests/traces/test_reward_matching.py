@@ -87,6 +87,14 @@ def test_a_span_standing_twice_shows_its_reward_twice():
     assert [item["reward"] for item in triplets(spans)] == [1.0, 1.0]
 
 
+def test_a_rewarded_span_that_comes_again_takes_no_second_reward():
+    own = {"agentlightning.reward.0.name": "p", "agentlightning.reward.0.value": 1.0}
+    zero = call("zero", "s", 3, 3, attributes=own)
+    del zero["attributes"]["gen_ai.response.id"]
+    spans = [session(), call("c1", "s", 1, 2), zero, zero]
+    assert [item["reward"] for item in triplets(spans)] == [1.0, 1.0, 1.0]
+
+
 def test_siblings_go_by_list_order():
     spans = [session(), reward("r", "s", 9, 1.0), call("c", "s", 1, 2)]
     assert rewards(spans, reward_match="first_sibling") == {"chatcmpl-c": None}

@@ -128,3 +128,11 @@ def test_bad_input():
     assert (
         converted(event("model_request", {"response": {"choices": [5]}}))["error"]["type"] == "AttributeError"
     )
+
+
+def test_one_attempt_can_be_named():
+    first, second = asked(), asked(prompt=(9,)) | {"attempt_id": "2"}
+    named = answer("v1.events_to_triplets", {}, {"events": [first, second], "last_attempt_id": "2"})
+    assert [item["prompt"]["token_ids"] for item in named["triplets"]] == [[9]]
+    assert answer("v1.events_to_triplets", {"attempt_id": "2"}, [first, second]) == named
+    assert len(converted(first, second)["triplets"]) == 2

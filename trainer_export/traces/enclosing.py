@@ -1,18 +1,20 @@
 """Which of many intervals encloses a given one most tightly? Answered in O(log n) for traces as they occur.
 
-Identical intervals share one leaf. Leaves stand in order of their start; a tree over them keeps the latest
-end and the shortest duration of each stretch, so that a search skips what ends too early or is longer than
-the best so far. Slack is computed with the very float expression of the reference, because its ties are
-decided by it.
+Identical intervals share one leaf. Leaves stand in order of their start; a tree over them keeps for each
+stretch what a search needs to skip it: the latest end, the shortest duration, the first member. Slack is
+computed with the very float expression of the reference, because its ties are decided by it.
 """
 
 import math
-from bisect import bisect_right
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 Member = TypeVar("Member", bound=Hashable)
+
+_ORDER_UNKNOWN = -1.0
+_GRID = 2.0**22
+_EXACT_BELOW = 2.0**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,104 +24,152 @@ class Interval:
     start: float
     end: float
 
+    @property
+    def duration(self) -> float:
+        """Negative when it ends before it starts."""
+        return self.end - self.start
+
     def slack_around(self, inner: "Interval") -> float:
         """How much longer this one is than `inner`, in the reference's order of operations."""
         return self.end - inner.end + inner.start - self.start
 
-    @property
-    def sort_key(self) -> tuple[float, float]:
-        """By start, then end."""
-        return (self.start, self.end)
-
 
 class IntervalIndex(Generic[Member]):
-    """Members by interval; members can be removed, not added."""
+    """Members by interval, given in their order; they can leave, and their order can become unknown."""
 
     def __init__(self, members: Iterable[tuple[Interval, Member]]) -> None:
-        self._members: dict[Interval, set[Member]] = {}
-        for interval, member in members:
-            self._members.setdefault(interval, set()).add(member)
-        self._leaves = sorted(self._members, key=lambda interval: interval.sort_key)
-        self._starts = [leaf.start for leaf in self._leaves]
+        self._members: dict[Interval, dict[Member, float]] = {}
+        for order, (interval, member) in enumerate(members):
+            self._members.setdefault(interval, {})[member] = order
+        self._leaves = sorted(self._members, key=lambda interval: (interval.start, interval.end))
         self._position = {leaf: position for position, leaf in enumerate(self._leaves)}
-        self._tolerance = _rounding_error(self._leaves)
+        self._rounding = _rounding(self._leaves)
         self._build()
 
     def _build(self) -> None:
         self._size = 1 << max(len(self._leaves) - 1, 0).bit_length()
         self._latest_end = [-math.inf] * (2 * self._size)
         self._shortest = [math.inf] * (2 * self._size)
+        self._first = [math.inf] * (2 * self._size)
         for position, leaf in enumerate(self._leaves):
-            self._latest_end[self._size + position] = leaf.end
-            self._shortest[self._size + position] = leaf.end - leaf.start
+            self._fill(self._size + position, leaf)
         for slot in range(self._size - 1, 0, -1):
             self._pull(slot)
+
+    def _fill(self, slot: int, leaf: Interval) -> None:
+        members = self._members[leaf]
+        self._latest_end[slot] = leaf.end if members else -math.inf
+        self._shortest[slot] = leaf.duration if members else math.inf
+        self._first[slot] = min(members.values(), default=math.inf)
 
     def _pull(self, slot: int) -> None:
         left, right = 2 * slot, 2 * slot + 1
         self._latest_end[slot] = max(self._latest_end[left], self._latest_end[right])
         self._shortest[slot] = min(self._shortest[left], self._shortest[right])
+        self._first[slot] = min(self._first[left], self._first[right])
 
-    def remove(self, interval: Interval, member: Member) -> None:
-        """Take one member out."""
-        remaining = self._members[interval]
-        remaining.discard(member)
-        if remaining:
-            return
+    def _refresh(self, interval: Interval) -> None:
         slot = self._size + self._position[interval]
-        self._latest_end[slot], self._shortest[slot] = -math.inf, math.inf
+        self._fill(slot, interval)
         while slot > 1:
             slot //= 2
             self._pull(slot)
 
-    def members(self, interval: Interval) -> set[Member]:
+    def remove(self, interval: Interval, member: Member) -> None:
+        """Take one member out."""
+        del self._members[interval][member]
+        self._refresh(interval)
+
+    def forget_order(self, interval: Interval, member: Member) -> None:
+        """The member has moved: only the caller knows where it stands."""
+        self._members[interval][member] = _ORDER_UNKNOWN
+        self._refresh(interval)
+
+    def members(self, interval: Interval) -> Collection[Member]:
         """Those that have exactly this interval."""
-        return self._members[interval]
+        return self._members[interval].keys()
 
     def tightest_around(self, inner: Interval) -> list[Interval]:
-        """The enclosing intervals of least positive slack; more than one only on a tie."""
-        reach = bisect_right(self._starts, inner.start)
-        inner_duration = inner.end - inner.start
-        least, found = math.inf, list[Interval]()
-        stack = [(1, 0, self._size)]
-        while stack:
-            slot, low, high = stack.pop()
-            if low >= reach or self._latest_end[slot] < inner.end:
-                continue
-            if self._shortest[slot] - inner_duration > least + self._tolerance:
-                continue
-            if high - low > 1:
-                middle = (low + high) // 2
-                stack.append((2 * slot, low, middle))
-                stack.append((2 * slot + 1, middle, high))
-                continue
-            slack = self._leaves[low].slack_around(inner)
-            if 0 < slack < least:
-                least, found = slack, [self._leaves[low]]
-            elif slack == least:
-                found.append(self._leaves[low])
-        return found
+        """The enclosing intervals of least positive slack; on a tie those that can hold the first member."""
+        least = self._least_slack(inner)
+        return [] if least == math.inf else self._first_with(inner, least)
 
     def around(self, inner: Interval, limit: int) -> list[Member]:
         """Members whose interval encloses `inner` or equals it; the search ends when there are `limit` of
         them.
         """
-        reach = bisect_right(self._starts, inner.start)
         found: list[Member] = []
+        for leaf in self._enclosing(inner):
+            found.extend(self._members[leaf])
+            if len(found) >= limit:
+                break
+        return found
+
+    def _enclosing(self, inner: Interval) -> Iterator[Interval]:
         stack = [(1, 0, self._size)]
-        while stack and len(found) < limit:
+        while stack:
             slot, low, high = stack.pop()
-            if low >= reach or self._latest_end[slot] < inner.end:
+            if not self._may_enclose(slot, low, inner):
+                continue
+            if high - low == 1:
+                yield self._leaves[low]
+            else:
+                middle = (low + high) // 2
+                stack += ((2 * slot, low, middle), (2 * slot + 1, middle, high))
+
+    def _may_enclose(self, slot: int, low: int, inner: Interval) -> bool:
+        """False when every leaf below starts too late or ends too early."""
+        return (
+            low < len(self._leaves)
+            and self._leaves[low].start <= inner.start
+            and self._latest_end[slot] >= inner.end
+        )
+
+    def _least_slack(self, inner: Interval) -> float:
+        """Later starts are tried first, being the tighter ones as a rule."""
+        least = math.inf
+        stack = [(1, 0, self._size)]
+        while stack:
+            slot, low, high = stack.pop()
+            if self._shortest[slot] - inner.duration - self._rounding >= least:
+                continue
+            if not self._may_enclose(slot, low, inner):
+                continue
+            if high - low == 1:
+                slack = self._leaves[low].slack_around(inner)
+                least = slack if 0 < slack < least else least
+            else:
+                middle = (low + high) // 2
+                stack += ((2 * slot, low, middle), (2 * slot + 1, middle, high))
+        return least
+
+    def _first_with(self, inner: Interval, slack: float) -> list[Interval]:
+        """Of the leaves with this slack the first in order, and all whose order is unknown."""
+        first, best, unknown = math.inf, list[Interval](), list[Interval]()
+        stack = [(1, 0, self._size)]
+        while stack:
+            slot, low, high = stack.pop()
+            if self._first[slot] >= first or self._shortest[slot] - inner.duration - self._rounding > slack:
+                continue
+            if not self._may_enclose(slot, low, inner):
                 continue
             if high - low > 1:
                 middle = (low + high) // 2
-                stack.append((2 * slot, low, middle))
-                stack.append((2 * slot + 1, middle, high))
-            else:
-                found.extend(self._members[self._leaves[low]])
-        return found
+                halves = [(2 * slot, low, middle), (2 * slot + 1, middle, high)]
+                stack += sorted(halves, key=lambda half: self._first[half[0]], reverse=True)
+            elif self._leaves[low].slack_around(inner) == slack:
+                if self._first[slot] == _ORDER_UNKNOWN:
+                    unknown.append(self._leaves[low])
+                else:
+                    first, best = self._first[slot], [self._leaves[low]]
+        return best + unknown
 
 
-def _rounding_error(intervals: list[Interval]) -> float:
-    """A bound on how far two ways of computing a slack can differ."""
-    return 8 * 2.0**-52 * max((max(abs(leaf.start), abs(leaf.end)) for leaf in intervals), default=0.0)
+def _rounding(intervals: Iterable[Interval]) -> float:
+    """How far two ways of computing a slack can differ: not at all for times on a fine grid, as clocks give
+    them.
+    """
+    times = [time for interval in intervals for time in (interval.start, interval.end)]
+    if all(abs(time) < _EXACT_BELOW and (time * _GRID).is_integer() for time in times):
+        return 0.0
+    return 8 * 2.0**-52 * max(abs(time) for time in times)

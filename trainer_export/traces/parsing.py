@@ -16,10 +16,12 @@ _NANOSECONDS_ABOVE = 1_000_000_000_000
 
 
 def parse_spans(source: Any) -> list[Span]:
-    """A JSON list of span objects, order kept."""
+    """A list of span objects, order kept; spans that are read already stay as they are."""
     if not isinstance(source, list):
         raise ValidationError(f"spans: Input should be a valid list, got {type(source).__name__}")
-    return [parse_span(item, position) for position, item in enumerate(source)]
+    return [
+        item if isinstance(item, Span) else parse_span(item, position) for position, item in enumerate(source)
+    ]
 
 
 def parse_span(item: Any, position: int) -> Span:

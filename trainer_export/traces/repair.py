@@ -39,7 +39,8 @@ class _Repair:
 
     def __init__(self, top: Node) -> None:
         self._top = top
-        self._nodes = [node for child in top.children for node in child.walk()]
+        self._own_branch = {child: list(child.walk()) for child in top.children}
+        self._nodes = [node for nodes in self._own_branch.values() for node in nodes]
         self._unknown_times = UnknownTimes(self._nodes)
         timed = [(_interval(node), node) for node in self._nodes]
         self._index = IntervalIndex((interval, node) for interval, node in timed if interval is not None)
@@ -48,7 +49,7 @@ class _Repair:
             for parent in [top, *self._nodes]
             for rank, child in enumerate(parent.children)
         }
-        self._branch = {node: child for child in top.children for node in child.walk()}
+        self._branch = {node: child for child, nodes in self._own_branch.items() for node in nodes}
         self._first: dict[Interval, Node] = {}
         """The first node, depth first, of shared intervals; dropped when one of their nodes moves."""
         self._shared = {child: set(self._shared_below(child)) for child in top.children}
@@ -97,9 +98,17 @@ class _Repair:
             self._forget(child)
             return
         self._shared[branch] = _united(self._shared[branch], moved)
+        self._forget_order(child)
         self._branch[child] = parent
         self._places[child] = _Place(parent, len(self._nodes) + len(parent.children))
         parent.children.append(child)
+
+    def _forget_order(self, child: Node) -> None:
+        """Of the child's own branch: what was moved into it is known to have moved."""
+        for node in self._own_branch[child]:
+            interval = _interval(node)
+            if interval is not None:
+                self._index.forget_order(interval, node)
 
     def _forget(self, lost: Node) -> None:
         """What hangs in the air can no longer become a parent."""

@@ -18,6 +18,9 @@ _ALIASES = {
     "trajectory_max_prompt_length": "max_prompt_length",
     "trajectory_max_response_length": "max_response_length",
 }
+_INDEX_NAMES = ("sample_idx_in_step", "index_in_step", "index")
+_UNUSED = frozenset({"device", "global_steps", "pad_token_id"})
+"""Of the reference's padding and logging; rows here are not padded."""
 _DEFAULTS = {
     "level": "trajectory",
     "max_prompt_length": 2048,
@@ -29,7 +32,7 @@ _DEFAULTS = {
 @adapter(NAME, EVENTS)
 def convert(source: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Rollouts as a list or under `rollouts`; a single rollout is taken as it is."""
-    named = {_ALIASES.get(name, name): value for name, value in _flat(options).items()}
+    named = {_ALIASES.get(name, name): value for name, value in _flat(options).items() if name not in _UNUSED}
     rules = RowRules(**read_options(NAME, named, _DEFAULTS))
     rollouts = [_rollout(item, position) for position, item in enumerate(_rollouts(source))]
     return training_rows(rollouts, rules)
@@ -56,12 +59,16 @@ def _rollout(item: Any, position: int) -> Rollout:
         raise ValidationError(f"{where}: Input should be an object")
     reward = item.get("final_reward")
     step = to_int(item.get("step") or 0, f"{where}.step")
-    index = to_int(item.get("sample_idx_in_step") or 0, f"{where}.sample_idx_in_step")
+    index = to_int(_first_of(item, _INDEX_NAMES) or 0, f"{where}.sample_idx_in_step")
     return Rollout(
         turns=[_turn(triplet) for triplet in item.get("triplets") or ()],
         final_reward=None if reward is None else to_float(reward, f"{where}.final_reward"),
         order=(step, index),
     )
+
+
+def _first_of(item: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return next((item[name] for name in names if name in item), None)
 
 
 def _turn(triplet: Any) -> Turn:

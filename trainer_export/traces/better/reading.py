@@ -49,6 +49,8 @@ def attempts(spans: Iterable[Span]) -> list[list[Span]]:
 
 def _lenient(item: Any, position: int) -> Span:
     """Attributes are kept as they came: nested values are legal in today's protocol."""
+    if isinstance(item, Span):
+        return replace(item, parent_id=item.parent_id or None)
     if not isinstance(item, Mapping):
         raise ValidationError(f"spans[{position}]: Input should be an object, got {type(item).__name__}")
     attributes = item.get("attributes")

@@ -14,8 +14,8 @@ from trainer_export.traces.tree import Node
 def match(root: Node, call_ids: Collection[str]) -> dict[str, Any]:
     """Reward by span id. Unknown start times raise TypeError."""
     by_start = sorted(root.walk(), key=lambda node: node.span.start_time)  # type: ignore[arg-type, return-value]
-    waiting = OpenCalls(len(by_start))
     rewards: dict[str, Any] = {}
+    waiting = OpenCalls(len(by_start), rewards)
     for node in by_start:
         if node.id in call_ids:
             waiting.add(node.id, node.span.end_time)

@@ -21,12 +21,10 @@ def match(root: Node, call_ids: Collection[str]) -> dict[str, Any]:
 
 
 def _match_children(children: list[Node], call_ids: Collection[str], rewards: dict[str, Any]) -> None:
-    waiting = OpenCalls(len(children))
+    waiting = OpenCalls(len(children), rewards)
     for child in children:
         if child.id in call_ids:
             waiting.add(child.id, child.span.end_time)
-            if child.id in rewards:
-                waiting.close(child.id)
         value = reward_value(child.span)
         if value is None:
             continue

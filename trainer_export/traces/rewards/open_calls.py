@@ -7,12 +7,16 @@ comparison would.
 """
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 
 class OpenCalls:
     """A tree over the calls' ends that finds the last one not above a bound."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, rewards: Mapping[str, Any]) -> None:
+        """`rewards` is looked at as it grows: a span id in it takes no more."""
+        self._rewards = rewards
         self._size = 1 << max(capacity - 1, 0).bit_length()
         self._earliest_end = [math.inf] * (2 * self._size)
         self._waiting = [False] * (2 * self._size)
@@ -29,7 +33,7 @@ class OpenCalls:
         self._positions.setdefault(span_id, []).append(position)
         if end is None:
             self._last_without_end = position
-        else:
+        elif span_id not in self._rewards:
             self._set(position, -math.inf if math.isnan(end) else end, True)
 
     def take(self, start: float | None) -> str | None:
@@ -43,13 +47,9 @@ class OpenCalls:
             _compare(None, start)
         if position < 0:
             return None
-        self.close(self._ids[position])
+        for same in self._positions[self._ids[position]]:
+            self._set(same, math.inf, False)
         return self._ids[position]
-
-    def close(self, span_id: str) -> None:
-        """No reward for this span any more."""
-        for position in self._positions[span_id]:
-            self._set(position, math.inf, False)
 
     def _last_ended(self, bound: float) -> int:
         slot = 1
