@@ -7,6 +7,15 @@ from django.urls import URLPattern, URLResolver, re_path
 from sessions_app.api.chat import AttemptChatView, ChatView, KeyChatView
 from sessions_app.api.direct import DirectView
 from sessions_app.api.health import HealthView, ReadyView
+from sessions_app.api.inspect import (
+    EventsView,
+    NodesView,
+    NodeView,
+    RecordsView,
+    SessionDetailView,
+    SessionListView,
+)
+from sessions_app.api.metrics import MetricsView
 from sessions_app.api.models import AttemptModelsView, KeyModelsView, ModelsView
 from sessions_app.api.proxy import ProxyView
 from sessions_app.api.samples import SamplesView
@@ -28,6 +37,13 @@ ROUTES: list[tuple[str, type[DirectView]]] = [
     (r"v1/models", KeyModelsView),
     (_ATTEMPT + r"/v1/models", AttemptModelsView),
     (_SESSION + r"/samples", SamplesView),
+    (r"metrics", MetricsView),
+    (r"api/sessions", SessionListView),
+    (r"api/sessions/(?P<session_id>[^/]+)", SessionDetailView),
+    (r"api/sessions/(?P<session_id>[^/]+)/nodes", NodesView),
+    (r"api/sessions/(?P<session_id>[^/]+)/records", RecordsView),
+    (r"api/sessions/(?P<session_id>[^/]+)/events", EventsView),
+    (r"api/nodes/(?P<node_id>[^/]+)", NodeView),
     (r"admin-api/pause", PauseView),
     (r"admin-api/resume", ResumeView),
     (r"admin-api/weights", VersionView),

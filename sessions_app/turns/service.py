@@ -27,6 +27,7 @@ from sessions_app.store.values import Intent, Reply, SessionSettings
 from sessions_app.turns import explaining, recording
 from sessions_app.turns.checkpoints import CheckpointCache
 from sessions_app.turns.commit import Committed, commit_turn
+from sessions_app.turns.latencies import Latencies
 from sessions_app.turns.pausing import WaitingRoom
 from sessions_app.turns.positioning import History
 from sessions_app.turns.prepare import Limits, Preparation, Prepared
@@ -50,6 +51,7 @@ class TurnService:
         self.profiles = profiles
         self.cache = CheckpointCache(configuration.checkpoint_cache_mb * 1024 * 1024)
         self.in_flight = 0
+        self.latencies = Latencies()
         self._configuration = configuration
         self._settings: OrderedDict[UUID, SessionSettings] = OrderedDict()
         self._matchers: dict[str, MessageMatcher] = {}
@@ -86,6 +88,11 @@ class TurnService:
         self._settings[settings.id] = settings
         if len(self._settings) > _SETTINGS_KEPT:
             self._settings.popitem(last=False)
+
+    @property
+    def held(self) -> int:
+        """Turns that wait for a weight update."""
+        return self._waiting_room.waiting
 
     def forget(self, session_id: UUID) -> None:
         """Drop the settings of a session that is gone."""
@@ -140,6 +147,8 @@ class TurnService:
             await self._replays.settle(settings, request.arrival, record_id)
             generation, engine_ms = await self._generate(settings, profile, outgoing, record_id)
             stopwatch.lap("engine")
+            self.latencies.observe("prepare", (intent.prepare_ms or 0.0) / 1000)
+            self.latencies.observe("engine", engine_ms / 1000)
         except BaseException:
             await asyncio.shield(self._replays.release(settings, request.arrival))
             raise
@@ -148,7 +157,9 @@ class TurnService:
         )
         self._commits.add(commit)
         commit.add_done_callback(self._commits.discard)
+        started = time.perf_counter()
         result = await asyncio.shield(commit)
+        self.latencies.observe("commit", time.perf_counter() - started)
         stopwatch.lap("commit")
         return result
 
