@@ -5,7 +5,7 @@ from rest_framework.request import Request
 
 from sessions_app import errors
 from sessions_app.api import access, runtime
-from sessions_app.api.direct import DirectView, bytes_response, copy_headers
+from sessions_app.api.direct import DirectView, body_of, bytes_response, copy_headers
 from sessions_app.protocols.errors import reference_error
 from sessions_app.store import sessions
 
@@ -17,9 +17,9 @@ class ProxyView(DirectView):
     path = ""
     """The path below the session, where the URL pattern does not give it."""
 
-    async def get(self, request: Request, session_id: str, path: str = "") -> HttpResponseBase:
+    async def get(self, request: Request, **named: str) -> HttpResponseBase:
         """Forward the request to the engine as it is."""
-        path = path or self.path
+        session_id, path = named["session_id"], named.get("path") or self.path
         state = runtime.current()
         settings = await access.open_session(state, request, session_id)
         if not await sessions.exists(state.db, settings.id):
@@ -32,7 +32,7 @@ class ProxyView(DirectView):
             method=request.method or "GET",
             path=path,
             query=request.META.get("QUERY_STRING", ""),
-            body=request.data if request.method != "GET" else b"",
+            body=body_of(request) if request.method != "GET" else b"",
             headers=self._headers(request, state.configuration.proxy_credentials),
         )
         response = bytes_response(

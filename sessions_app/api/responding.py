@@ -15,9 +15,11 @@ _EVENT_STREAM = "text/event-stream; charset=utf-8"
 
 def tito_headers(result: TurnResult) -> dict[str, str]:
     """Where a reply was stored, for clients that want to know."""
+    session = {"X-Tito-Session": result.session_id.hex}
     if result.node_seq is None:
-        return {"X-Tito-Recorded": "false", "X-Tito-Reason": str(result.late or "")}
+        return {**session, "X-Tito-Recorded": "false", "X-Tito-Reason": str(result.late or "")}
     headers = {
+        **session,
         "X-Tito-Recorded": "true",
         "X-Tito-Node": str(result.node_seq),
         "X-Tito-Attach": result.kind,

@@ -4,6 +4,14 @@ entry.
 
 from django.urls import URLPattern, URLResolver, re_path
 
+from sessions_app.api.anthropic import (
+    AttemptCountTokensView,
+    AttemptMessagesView,
+    CountTokensView,
+    KeyCountTokensView,
+    KeyMessagesView,
+    MessagesView,
+)
 from sessions_app.api.chat import AttemptChatView, ChatView, KeyChatView
 from sessions_app.api.direct import DirectView
 from sessions_app.api.health import HealthView, ReadyView
@@ -33,6 +41,12 @@ ROUTES: list[tuple[str, type[DirectView]]] = [
     (_SESSION + r"/v1/chat/completions", ChatView),
     (r"v1/chat/completions", KeyChatView),
     (_ATTEMPT + r"/v1/chat/completions", AttemptChatView),
+    (_SESSION + r"/v1/messages", MessagesView),
+    (r"v1/messages", KeyMessagesView),
+    (_ATTEMPT + r"/v1/messages", AttemptMessagesView),
+    (_SESSION + r"/v1/messages/count_tokens", CountTokensView),
+    (r"v1/messages/count_tokens", KeyCountTokensView),
+    (_ATTEMPT + r"/v1/messages/count_tokens", AttemptCountTokensView),
     (_SESSION + r"/v1/models", ModelsView),
     (r"v1/models", KeyModelsView),
     (_ATTEMPT + r"/v1/models", AttemptModelsView),

@@ -63,8 +63,8 @@ def _context_text(text: str, prompt_tokens: int | None) -> str:
 def context_length_text(limit: int, prompt: int) -> str:
     """The text that clients know as a context overflow."""
     return (
-        f"This model's maximum context length is {limit} tokens. However, your prompt contains {prompt} input "
-        "tokens, which leaves no room for output tokens. Please reduce the length of the messages."
+        f"This model's maximum context length is {limit} tokens. However, your prompt contains {prompt} "
+        "input tokens, which leaves no room for output tokens. Please reduce the length of the messages."
     )
 
 

@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sessions_app.backends.base import Generation
@@ -30,23 +30,33 @@ def chat_reply(
     if generation.reply is not None and generation.message is not None:
         return ChatReply(generation, generation.message, client_reply(generation.reply), False)
     parsed = renderer.parse(generation.ids, tools)
-    body = _built(generation, parsed.message, model, prompt_tokens)
-    return ChatReply(generation, parsed.message, body, parsed.ill_formed)
+    named = _named(generation, parsed.message)
+    body = _built(named, parsed.message, model, prompt_tokens)
+    return ChatReply(named, parsed.message, body, parsed.ill_formed)
+
+
+def _named(generation: Generation, message: Mapping[str, Any]) -> Generation:
+    """The generation with the id and the finish reason that its reply tells."""
+    calls = generation.finish_reason == "stop" and message.get("tool_calls")
+    return replace(
+        generation,
+        response_id=generation.response_id or f"chatcmpl-{uuid.uuid4().hex}",
+        finish_reason="tool_calls" if calls else generation.finish_reason,
+    )
 
 
 def _built(
     generation: Generation, message: Mapping[str, Any], model: str, prompt_tokens: int
 ) -> dict[str, Any]:
-    reason = generation.finish_reason
-    if reason == "stop" and message.get("tool_calls"):
-        reason = "tool_calls"
+    """An empty text is told as null, as the reference gateway does; it is stored as the empty text it is."""
     completion_tokens = len(generation.ids)
+    told = {**message, "content": message["content"] or None}
     return {
-        "id": generation.response_id or f"chatcmpl-{uuid.uuid4().hex}",
+        "id": generation.response_id,
         "object": "chat.completion",
         "created": int(time.time()),
         "model": model,
-        "choices": [{"index": 0, "message": message, "finish_reason": reason or None}],
+        "choices": [{"index": 0, "message": told, "finish_reason": generation.finish_reason or None}],
         "usage": {
             "prompt_tokens": prompt_tokens,
             "completion_tokens": completion_tokens,

@@ -24,6 +24,6 @@ def toy_environment(engine: FakeEngine, backend: str = "sglang") -> dict[str, st
 
 @contextmanager
 def shared_server(blocker: Any, environment: dict[str, str]) -> Iterator[str]:
-    """A server for the tests of a class (one at a time); the caller's fixture also names `django_db_setup`."""
+    """A server for the tests of a class, one at a time. The caller's fixture also names `django_db_setup`."""
     with blocker.unblock(), running_server(environment) as url:
         yield url

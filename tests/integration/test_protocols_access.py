@@ -60,7 +60,7 @@ class TestWithAuthentication:
         assert [r.headers["X-Tito-Node"] for r in (by_url, by_key, by_header)] == ["0", "1", "2"]
 
     def test_a_key_opens_nothing_of_another_session(self, closed_server: httpx.Client) -> None:
-        (mine, my_key), (other, _) = create(closed_server), create(closed_server)
+        (_, my_key), (other, _) = create(closed_server), create(closed_server)
         headers = bearer(my_key)
         refused = [
             chat(closed_server, f"/sessions/{other}", **headers),
@@ -74,7 +74,9 @@ class TestWithAuthentication:
         assert {response.headers["X-Tito-Error-Code"] for response in refused} == {"session_not_found"}
         assert closed_server.get(f"/sessions/{other}", headers=bearer(ADMIN)).json()["records"] == []
 
-    @pytest.mark.parametrize("headers", [{}, bearer("tito-nonsense"), {"Authorization": "Basic dGl0by1ub25zZW5zZQ=="}])
+    @pytest.mark.parametrize(
+        "headers", [{}, bearer("tito-nonsense"), {"Authorization": "Basic dGl0by1ub25zZW5zZQ=="}]
+    )
     def test_no_key_or_an_unknown_one_is_refused(
         self, closed_server: httpx.Client, headers: dict[str, str]
     ) -> None:

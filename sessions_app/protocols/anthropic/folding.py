@@ -1,0 +1,70 @@
+"""System messages in the middle of a conversation, which most templates refuse: they become reminders.
+
+Wrapped as `<system-reminder>`, they join a user's message beside them. Invariant: nothing is reordered across
+a reply, so a history that grew at its end still does so after folding; only policy `linear` folds as the
+reference gateway does, into the nearest earlier user message wherever that stands.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sessions_app.protocols.canonical import Own
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A client's message with its content as blocks."""
+
+    role: str
+    blocks: tuple[dict[str, Any], ...]
+    where: str
+    """Its place in the request, for errors."""
+    own: tuple[Own, ...]
+
+
+def text_block(text: str) -> dict[str, Any]:
+    """A text as a block."""
+    return {"type": "text", "text": text}
+
+
+def folded(messages: Iterable[Spoken], *, across_replies: bool) -> list[Spoken]:
+    """The conversation without system messages behind its first message."""
+    result: list[Spoken] = []
+    waiting: list[Spoken] = []
+    for index, message in enumerate(messages):
+        if message.role == "system" and index:
+            reminder = replace(message, role="user", blocks=(_wrapped(message),))
+            at = _earlier_user(result, across_replies)
+            if at is None:
+                waiting.append(reminder)
+            else:
+                result[at] = _joined([result[at], reminder])
+        elif message.role == "user" and waiting:
+            result.append(_joined([*waiting, message]))
+            waiting = []
+        else:
+            if not across_replies:
+                result, waiting = result + waiting, []
+            result.append(message)
+    return result + waiting
+
+
+def _earlier_user(messages: list[Spoken], across_replies: bool) -> int | None:
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at].role == "user":
+            return at
+        if messages[at].role == "assistant" and not across_replies:
+            return None
+    return None
+
+
+def _joined(messages: list[Spoken]) -> Spoken:
+    blocks = tuple(block for message in messages for block in message.blocks)
+    own = tuple(own for message in messages for own in message.own)
+    return replace(messages[0], blocks=blocks, own=own)
+
+
+def _wrapped(message: Spoken) -> dict[str, Any]:
+    text = "\n".join(block.get("text", "") for block in message.blocks)
+    return text_block(f"<system-reminder>\n{text}\n</system-reminder>\n")
