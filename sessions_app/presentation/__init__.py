@@ -1,0 +1,1 @@
+"""How values look on the operator screens: markup, words, addresses. Knows no model and registers nothing."""

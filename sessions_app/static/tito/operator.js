@@ -1,0 +1,113 @@
+// Small helpers of the operator screens; every page works without them.
+(() => {
+  "use strict";
+
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      const before = button.textContent;
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = before; }, 1200);
+    });
+  }
+
+  const MOST_STRETCHES = 6;
+
+  class TokenView {
+    constructor(view) {
+      this.view = view;
+      this.told = document.querySelector(".t-told");
+      this.loading = false;
+      this.at = null;
+      view.addEventListener("scroll", () => this.extend(), { passive: true });
+      view.addEventListener("mouseover", (event) => this.tell(event.target.closest(".k")));
+      view.addEventListener("keydown", (event) => this.move(event));
+      for (const link of document.querySelectorAll("[data-signal][href]")) {
+        link.addEventListener("click", (event) => this.switchTo(event, link));
+      }
+    }
+
+    tell(cell) {
+      if (!cell || !this.told) return;
+      this.at?.classList.remove("t-at");
+      this.at = cell;
+      cell.classList.add("t-at");
+      const data = cell.dataset;
+      const parts = [`#${data.i}`, `id ${data.d}`, JSON.stringify(cell.textContent), `node ${data.n}`];
+      if (data.l !== undefined) parts.push(`logprob ${data.l} (p ${Math.exp(Number(data.l)).toPrecision(3)})`);
+      if (data.v !== undefined) parts.push(`weights ${data.v}`);
+      this.told.value = parts.join(" · ");
+    }
+
+    move(event) {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const cells = [...this.view.querySelectorAll(".k")];
+      const index = this.at ? cells.indexOf(this.at) + step : 0;
+      if (!cells[index]) return;
+      event.preventDefault();
+      this.tell(cells[index]);
+      cells[index].scrollIntoView({ block: "nearest" });
+    }
+
+    switchTo(event, link) {
+      event.preventDefault();
+      this.view.dataset.signal = link.dataset.signal;
+      for (const other of document.querySelectorAll("[data-signal][href]")) {
+        other.classList.toggle("t-on", other === link);
+        other.toggleAttribute("aria-current", other === link);
+      }
+      const address = new URL(location.href);
+      address.searchParams.set("signal", link.dataset.signal);
+      history.replaceState(null, "", address);
+    }
+
+    async extend() {
+      const { scrollTop, scrollHeight, clientHeight } = this.view;
+      if (this.loading) return;
+      const stretches = this.view.querySelectorAll(".stretch");
+      const first = stretches[0], last = stretches[stretches.length - 1];
+      if (scrollTop + clientHeight > scrollHeight - 200 && Number(last.dataset.stop) < Number(last.dataset.last)) {
+        await this.load(Number(last.dataset.stop), false);
+      } else if (scrollTop < 100 && Number(first.dataset.start) > 0) {
+        await this.load(Math.max(0, Number(first.dataset.start) - 512), true, Number(first.dataset.start));
+      }
+    }
+
+    async load(start, before, until) {
+      this.loading = true;
+      try {
+        const reply = await fetch(`${this.view.dataset.source}?at=${start}${until ? `&to=${until}` : ""}`);
+        if (!reply.ok) return;
+        const holder = document.createElement("div");
+        holder.innerHTML = await reply.text();
+        this.insert(holder.querySelector(".stretch"), before);
+      } finally {
+        this.loading = false;
+      }
+    }
+
+    insert(stretch, before) {
+      if (!stretch) return;
+      if (before) {
+        const height = this.view.scrollHeight;
+        this.view.prepend(stretch);
+        this.view.scrollTop += this.view.scrollHeight - height;
+      } else {
+        this.view.append(stretch);
+      }
+      const all = this.view.querySelectorAll(".stretch");
+      if (all.length <= MOST_STRETCHES) return;
+      if (before) {
+        all[all.length - 1].remove();
+      } else {
+        const height = this.view.scrollHeight;
+        all[0].remove();
+        this.view.scrollTop -= height - this.view.scrollHeight;
+      }
+    }
+  }
+
+  const view = document.querySelector(".tokens[data-source]");
+  if (view) new TokenView(view);
+})();

@@ -1,0 +1,98 @@
+"""What the templates of the operator screens say about values."""
+
+from typing import Any
+from uuid import UUID
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from sessions_app.history.causes import AttachKind, Cause
+from sessions_app.presentation import addresses, markup
+from sessions_app.presentation.words import EVENT_KINDS, KIND_TONES, STATES
+
+register = template.Library()
+
+register.filter("prose", markup.prose)
+register.filter("blanks", markup.blanks_shown)
+register.filter("json_block", markup.json_block)
+
+
+@register.filter
+def kind(value: str | None) -> SafeString:
+    """An attach kind with its meaning."""
+    return (
+        markup.explained(value, AttachKind(value).meaning, KIND_TONES[AttachKind(value)])
+        if value
+        else _none()
+    )
+
+
+@register.filter
+def cause(value: str | None) -> SafeString:
+    """A cause with its meaning."""
+    return markup.explained(value, Cause(value).meaning) if value else _none()
+
+
+@register.filter
+def meaning(value: str) -> str:
+    """A cause in words."""
+    return Cause(value).meaning
+
+
+@register.filter
+def state(value: str) -> SafeString:
+    """A record state with its meaning."""
+    tone, told = STATES[value]
+    return markup.explained(value, told, tone)
+
+
+@register.filter
+def event_kind(value: str) -> SafeString:
+    """A kind of event with its meaning."""
+    tone, told = EVENT_KINDS[value]
+    return markup.explained(value, told, tone)
+
+
+@register.filter
+def amount(value: float | None) -> SafeString | str:
+    """A number with digits grouped; what is not known is said to be unknown."""
+    if value is None:
+        return format_html('<span class="t-none" title="not known">{}</span>', "unknown")
+    return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 100 else f"{value:,.2g}"
+
+
+@register.filter
+def share(part: int, whole: int) -> str:
+    """A part of a whole in per cent."""
+    return f"{100 * part / whole:.1f} %" if whole else "–"
+
+
+@register.simple_tag
+def node_address(session_id: str, seq: int) -> str:
+    """The page of a node."""
+    return addresses.node_url(UUID(session_id), seq)
+
+
+@register.simple_tag
+def node_link(session_id: str, seq: int | None, absent: str = "–") -> SafeString | str:
+    """A link to a node."""
+    if seq is None:
+        return absent
+    return markup.link(addresses.node_url(UUID(session_id), seq), f"node {seq}")
+
+
+@register.simple_tag
+def record_link(record_id: int | None) -> SafeString | str:
+    """A link to a record."""
+    return "–" if record_id is None else markup.link(addresses.record_url(record_id), f"record {record_id}")
+
+
+@register.simple_tag
+def rows_of(model: str, session_id: str, text: Any, **filters: Any) -> SafeString:
+    """A number as a link to the rows that it counts."""
+    return markup.link(addresses.list_url(model, session=session_id, **filters), text, "the rows it counts")
+
+
+def _none() -> SafeString:
+    return format_html('<span class="t-none">{}</span>', "–")

@@ -1,0 +1,44 @@
+"""How many statements a page takes does not depend on how much it shows."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tests.admin.seeding import Seeds
+from tests.admin.test_pages import MODELS, node_url, session_url
+
+
+def statements(staff: Client, url: str) -> list[str]:
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        assert staff.get(url).status_code == 200
+    return [query["sql"] for query in captured.captured_queries]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_list_takes_a_handful_of_statements(staff: Client, seeds: Seeds, model: str) -> None:
+    asked = statements(staff, f"/admin/sessions_app/{model}/")
+    assert len(asked) <= 8, "\n".join(asked)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_no_list_counts_a_whole_table(staff: Client, seeds: Seeds, model: str) -> None:
+    for sql in statements(staff, f"/admin/sessions_app/{model}/"):
+        if "COUNT(*)" in sql and f'FROM "sessions_app_{model}"' in sql and "GROUP BY" not in sql:
+            assert "LIMIT 10001" in sql, sql
+
+
+@pytest.mark.parametrize(
+    "of", [lambda seeds: session_url(seeds.busy), lambda seeds: node_url(seeds.busy, 12)]
+)
+def test_a_page_takes_as_many_statements_for_little_as_for_much(
+    staff: Client, seeds: Seeds, of: Callable[[Seeds], str]
+) -> None:
+    much = len(statements(staff, of(seeds)))
+    little = len(statements(staff, of(seeds).replace(seeds.busy, seeds.rolled).replace("node/12", "node/1")))
+    assert abs(much - little) <= 1
+    assert much <= 20
