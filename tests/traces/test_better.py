@@ -366,14 +366,3 @@ def test_nothing_is_fatal(spans):
     json.dumps(result)
     assert len(result["report"]) == len(spans)
     assert {entry["as"] for entry in result["report"]} <= {str(use) for use in Use}
-
-
-def test_20000_spans_take_seconds():
-    spans = [session(40_000.0)]
-    for index in range(5000):
-        start = index * 4.0
-        spans.append(agent(f"a{index}", "s", start, start + 3, "x"))
-        spans.append(call(f"c{index}", "s", start + 0.5, start + 1))
-        spans.append(reward(f"r{index}", "s", start + 2, 1.0))
-        spans.append(span(f"w{index}", f"a{index}", start, start + 1))
-    assert len(found(spans)) == 5000

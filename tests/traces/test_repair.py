@@ -167,6 +167,6 @@ def nested(count: int):
 @pytest.mark.parametrize("shape", [floating, parallel, nested])
 def test_20000_spans_take_seconds(shape):
     root = build_tree(parse_spans(shape(20_000)))
-    started = time.perf_counter()
+    started = time.process_time()
     repair_hierarchy(root)
-    assert time.perf_counter() - started < 15
+    assert time.process_time() - started < 15

@@ -37,17 +37,21 @@ def overlapping(count):
     return [session(1e7), *calls, *(reward(f"r{index}", "s", 5e5, 1.0) for index in range(count // 2))]
 
 
-@pytest.mark.parametrize("shape", [conversation, chain, overlapping])
 @pytest.mark.parametrize(
-    "options",
-    [{"agent_match": "writer"}, {"reward_match": "first_sibling"}, {"mode": "better"}],
-    ids=["occurrence", "sibling", "better"],
+    ("shape", "options"),
+    [
+        (conversation, {"agent_match": "writer"}),
+        (conversation, {"mode": "better"}),
+        (chain, {}),
+        (chain, {"mode": "better"}),
+        (overlapping, {"reward_match": "first_sibling"}),
+    ],
 )
 def test_20000_spans_take_seconds(shape, options):
     spans = shape(20_000)
-    started = time.perf_counter()
+    started = time.process_time()
     json.dumps(triplets(spans, **options))
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize("adapter", ["LlmProxyTraceToTriplet", "TraceToMessages"])
@@ -56,6 +60,6 @@ def test_the_other_adapters_too(adapter):
         item | {"sequence_id": index, "name": "litellm_request" if index % 2 else item["name"]}
         for index, item in enumerate(conversation(20_000))
     ]
-    started = time.perf_counter()
+    started = time.process_time()
     assert isinstance(triplets(spans, adapter), list)
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
