@@ -1,0 +1,8 @@
+"""Tables of exports. Rows are written by the services of `trainer_export`; everything else reads."""
+
+from trainer_export.models.frozen import FrozenSession
+from trainer_export.models.handout import Handout
+from trainer_export.models.job import ExportJob, ExportShard
+from trainer_export.models.sample import Sample
+
+__all__ = ["ExportJob", "ExportShard", "FrozenSession", "Handout", "Sample"]
