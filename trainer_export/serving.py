@@ -88,7 +88,7 @@ class SamplesService:
         turns = await read.load_turns(self._db, settings.id, seq)
         stored = await attach.load_path_messages(self._db, settings.id, seq)
         reply = reading.stored_messages(stored[-1:])
-        return dumps([*reading.raw_requests(turns, stored)[-1], *reply]).decode()
+        return dumps([*list(reading.raw_requests(turns, stored))[-1], *reply]).decode()
 
     def _assembled(
         self,

@@ -1,66 +1,107 @@
-"""GET /sessions/{id}: records along a path, accumulated ids, the tree, the drift against a fresh render."""
+"""GET /sessions/{id}: records along a path, accumulated ids, the tree, the drift against a fresh render.
+
+The reply is written record by record: a record repeats the whole prompt of its turn, so the list as a whole
+grows with the square of the turns, and is never held at once.
+"""
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from sessions_app import errors
+from sessions_app.json_text import dumps
 from sessions_app.packing import Ids
 from sessions_app.rendering.protocol import Renderer
 from sessions_app.store import attach, read
 from sessions_app.store.pool import Database
 from sessions_app.store.read import SessionSummary
-from sessions_app.store.values import SessionSettings, TurnRow
+from sessions_app.store.values import PathMessage, SessionSettings, TurnRow
 from sessions_app.turns import reading
 from sessions_app.turns.describing import drift_of, epoch, healer_json, tree_json
 
 logger = logging.getLogger(__name__)
 
+RECORDS, TOKENS, MISMATCH, TREE = "records", "tokens", "mismatch", "tree"
+PARTS = frozenset({RECORDS, TOKENS, MISMATCH, TREE})
+
 
 @dataclass(frozen=True, slots=True)
-class PathView:
-    """One path of a session, as GET shows it."""
+class Selection:
+    """What of a session is asked for. As it stands: everything of the active path."""
 
-    records: list[dict[str, Any]]
-    tokens: Ids
-    messages: list[Any]
-    tools: Any
+    leaf: int | None = None
+    """Node whose path is shown; None = the active path's last."""
+    parts: frozenset[str] = PARTS
+    """`tokens` covers accumulated ids, and ids and logprobs inside of records."""
+    after: int = 0
+    """Records to skip, from the root."""
+    limit: int | None = None
+    """Records to show at most."""
 
 
-async def session_body(
-    db: Database, settings: SessionSettings, renderer: Renderer, leaf: int | None
-) -> dict[str, Any]:
-    """The whole reply. `leaf`: the node whose path is shown; None = the active path."""
+@dataclass(frozen=True, slots=True)
+class PathRows:
+    """A path as it is stored."""
+
+    turns: list[TurnRow]
+    messages: list[PathMessage]
+    side: dict[int, dict[str, bytes]]
+    """Replay payloads by node and kind."""
+
+
+async def session_chunks(
+    db: Database, settings: SessionSettings, renderer: Renderer, wanted: Selection
+) -> AsyncIterator[bytes]:
+    """The reply, piece by piece. Everything that can be refused is refused before the first piece."""
     summary = await read.load_summary(db, settings.id)
     if summary is None:
         raise errors.SessionNotFound(settings.id.hex)
-    seq = summary.active_seq if leaf is None else leaf
-    path = await _path(db, settings, seq)
-    metadata = await session_metadata(db, settings, renderer, summary, path)
-    return {"session_id": settings.id.hex, "records": path.records, "metadata": metadata}
+    path = await _path(db, settings, summary.active_seq if wanted.leaf is None else wanted.leaf)
+    metadata = await _metadata(db, settings, renderer, summary, path, wanted)
+    return _pieces(settings.id.hex, path, metadata, wanted)
 
 
-async def _path(db: Database, settings: SessionSettings, seq: int | None) -> PathView:
-    turns = await read.load_turns(db, settings.id, seq) if seq is not None else []
+async def _pieces(
+    session_id: str, path: PathRows, metadata: dict[str, Any], wanted: Selection
+) -> AsyncIterator[bytes]:
+    yield b'{"session_id":' + dumps(session_id)
+    if RECORDS in wanted.parts:
+        separator = b',"records":['
+        for record in _records(path, wanted):
+            yield separator + dumps(record)
+            separator = b","
+            await asyncio.sleep(0)
+        yield b"]" if separator == b"," else b',"records":[]'
+    yield b',"metadata":' + dumps(metadata) + b"}"
+
+
+async def _path(db: Database, settings: SessionSettings, seq: int | None) -> PathRows:
+    if seq is None:
+        return PathRows([], [], {})
+    turns = await read.load_turns(db, settings.id, seq)
     if not turns:
-        if seq is not None:
-            raise errors.NotFound(f"node not found: {seq}")
-        return PathView([], reading.tokens_of([]), [], None)
-    stored = await attach.load_path_messages(db, settings.id, turns[-1].node.seq)
+        raise errors.NotFound(f"node not found: {seq}")
+    messages = await attach.load_path_messages(db, settings.id, seq)
     side = await read.load_side(db, settings.id, [turn.node.seq for turn in turns])
-    raw = reading.raw_requests(turns, stored)
-    prompts = reading.prompts_of(turns)
-    records = [
-        record_json(
-            turn,
-            reading.request_of(turn, prompt, messages),
-            reading.reply_of(turn, prompt, side.get(turn.node.seq)),
-        )
-        for turn, prompt, messages in zip(turns, prompts, raw, strict=True)
-    ]
-    last_tools = records[-1]["request"].get("tools")
-    return PathView(records, reading.tokens_of(turns), reading.stored_messages(stored), last_tools)
+    return PathRows(turns, messages, side)
+
+
+def _records(path: PathRows, wanted: Selection) -> Iterator[dict[str, Any]]:
+    """The records asked for, one at a time."""
+    end = len(path.turns) if wanted.limit is None else wanted.after + wanted.limit
+    with_tokens = TOKENS in wanted.parts
+    raw = reading.raw_requests(path.turns, path.messages)
+    prompts = reading.prompts_of(path.turns)
+    for index, (turn, prompt, messages) in enumerate(zip(path.turns, prompts, raw, strict=True)):
+        if wanted.after <= index < end:
+            side = path.side.get(turn.node.seq)
+            yield record_json(
+                turn,
+                reading.request_of(turn, prompt, messages, with_tokens=with_tokens),
+                reading.reply_of(turn, prompt, side, with_tokens=with_tokens),
+            )
 
 
 def record_json(turn: TurnRow, request: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
@@ -76,34 +117,37 @@ def record_json(turn: TurnRow, request: dict[str, Any], response: dict[str, Any]
     }
 
 
-async def session_metadata(
+async def _metadata(
     db: Database,
     settings: SessionSettings,
     renderer: Renderer,
     summary: SessionSummary,
-    path: PathView,
+    path: PathRows,
+    wanted: Selection,
 ) -> dict[str, Any]:
     """`metadata`, keys in the reference's order."""
     metadata: dict[str, Any] = {}
-    if path.records or settings.history_policy != "rollback":
-        mismatch = await drift(renderer, path.messages, path.tools, path.tokens)
+    tokens = reading.tokens_of(path.turns)
+    if MISMATCH in wanted.parts:
+        mismatch = await _drift(renderer, path, tokens)
         if mismatch is not None:
             metadata["tito_session_mismatch"] = mismatch
-    metadata["accumulated_token_ids"] = path.tokens
+    if TOKENS in wanted.parts:
+        metadata["accumulated_token_ids"] = tokens
     metadata["max_trim_tokens"] = renderer.max_trim_tokens
-    if settings.history_policy != "rollback":
+    if TREE in wanted.parts and settings.history_policy != "rollback":
         metadata["tree"] = tree_json(await read.load_tree(db, settings.id))
     if settings.history_policy == "linear":
         metadata["linear_healer"] = healer_json(summary.healer)
     return metadata
 
 
-async def drift(
-    renderer: Renderer, messages: list[Any], tools: Any, tokens: Ids
-) -> list[dict[str, Any]] | None:
+async def _drift(renderer: Renderer, path: PathRows, tokens: Ids) -> list[dict[str, Any]] | None:
     """Served ids against a fresh render of the stored messages; None where that cannot be computed."""
-    if not len(tokens):
+    if not path.turns:
         return None
+    tools = reading.request_of(path.turns[-1], tokens, [], with_tokens=False).get("tools")
+    messages = reading.stored_messages(path.messages)
     try:
         return await asyncio.to_thread(drift_of, renderer, messages, tools, tokens)
     except Exception:

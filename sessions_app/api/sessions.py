@@ -5,13 +5,14 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from sessions_app import errors
 from sessions_app.api import access, reading, runtime
 from sessions_app.api.direct import DirectView, body_of, json_response
+from sessions_app.api.reading import PARTS, Selection
 from sessions_app.api.runtime import Runtime
 from sessions_app.api.session_options import read_options
 from sessions_app.protocols.errors import reference_error
@@ -68,8 +69,8 @@ class SessionView(DirectView):
         state = runtime.current()
         settings = await access.open_session(state, request, session_id)
         profile = await state.profiles.get(settings.profile)
-        leaf = _leaf(request)
-        return json_response(await reading.session_body(state.db, settings, profile.renderer, leaf))
+        chunks = await reading.session_chunks(state.db, settings, profile.renderer, _selection(request))
+        return StreamingHttpResponse(chunks, content_type="application/json")
 
     async def delete(self, request: Request, session_id: str) -> HttpResponseBase:
         """Close and hide the session; its rows stay until retention."""
@@ -87,10 +88,20 @@ class SessionView(DirectView):
         return reference_error(error)
 
 
-def _leaf(request: Request) -> int | None:
-    value = request.query_params.get("leaf") or request.query_params.get("node")
+def _selection(request: Request) -> Selection:
+    """What the query asks for. Raises InvalidArgument naming the parameter."""
+    query = request.query_params
+    parts = frozenset(part for part in query.get("include", "").split(",") if part) or PARTS
+    if parts - PARTS:
+        raise errors.InvalidArgument(f"include takes a comma-separated list of {', '.join(sorted(PARTS))}")
+    leaf = "leaf" if "leaf" in query else "node"
+    return Selection(_number(query, leaf), parts, _number(query, "after") or 0, _number(query, "limit"))
+
+
+def _number(query: Mapping[str, str], name: str) -> int | None:
+    value = query.get(name)
     if value is None:
         return None
     if not value.isascii() or not value.isdigit() or len(value) > 9:
-        raise errors.InvalidArgument(f"leaf must be a node's seq, got {value[:40]!r}")
+        raise errors.InvalidArgument(f"{name} must be a whole number, got {value[:40]!r}")
     return int(value)

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,16 +16,14 @@ from sessions_app.turns import recording
 _MARKER = "$tito"
 
 
-def prompts_of(turns: Sequence[TurnRow]) -> list[Ids]:
-    """The ids fed in each turn of a path that begins at its root."""
+def prompts_of(turns: Sequence[TurnRow]) -> Iterator[Ids]:
+    """The ids fed in each turn of a path that begins at its root, one at a time."""
     served = join_deltas([])
-    prompts = []
     for turn in turns:
         kept = served[: len(served) - turn.boundary_trim] if turn.boundary_trim else served
         prompt = np.concatenate([kept, turn.prompt_delta])
         served = np.concatenate([prompt, turn.completion])
-        prompts.append(prompt)
-    return prompts
+        yield prompt
 
 
 def tokens_of(turns: Sequence[TurnRow]) -> Ids:
@@ -33,12 +31,11 @@ def tokens_of(turns: Sequence[TurnRow]) -> Ids:
     return join_deltas([(turn.boundary_trim, turn.prompt_delta, turn.completion) for turn in turns])
 
 
-def raw_requests(turns: Sequence[TurnRow], messages: Sequence[PathMessage]) -> list[list[Any]]:
-    """The messages of each turn's request as the client spelled them."""
+def raw_requests(turns: Sequence[TurnRow], messages: Sequence[PathMessage]) -> Iterator[list[Any]]:
+    """The messages of each turn's request as the client spelled them, one turn at a time."""
     by_node: dict[int, list[PathMessage]] = {}
     for message in messages:
         by_node.setdefault(message.node_seq, []).append(message)
-    requests: list[list[Any]] = []
     leading: list[Any] = []
     for turn in turns:
         if turn.raw_leading is not None:
@@ -47,25 +44,31 @@ def raw_requests(turns: Sequence[TurnRow], messages: Sequence[PathMessage]) -> l
             leading = [*leading[:-1], json.loads(turn.raw_reply)]
         own = by_node.get(turn.node.seq, [])
         request = [*leading, *(json.loads(message.body) for message in own if not message.generated)]
-        requests.append(request)
+        yield request
         leading = [*request, *(json.loads(message.body) for message in own if message.generated)]
-    return requests
 
 
-def request_of(turn: TurnRow, prompt: Ids, messages: list[Any]) -> dict[str, Any]:
-    """The outgoing body of a turn."""
+def request_of(
+    turn: TurnRow, prompt: Ids, messages: list[Any], *, with_tokens: bool = True
+) -> dict[str, Any]:
+    """The outgoing body of a turn; null in place of ids where they are not wanted."""
     values = {
         recording.MESSAGES: messages,
         recording.TOOLS: json.loads(turn.tools) if turn.tools is not None else None,
-        recording.PROMPT: prompt,
+        recording.PROMPT: prompt if with_tokens else None,
     }
     return _filled(json.loads(turn.request_params or "{}"), values)
 
 
-def reply_of(turn: TurnRow, prompt: Ids, side: dict[str, bytes] | None = None) -> dict[str, Any]:
-    """The engine's reply of a turn; `side`: replay payloads to put back."""
-    entries = _entries(turn.logprobs, turn.completion, turn.logprob_texts)
-    values = {recording.PROMPT: prompt, recording.COMPLETION: turn.completion, recording.LOGPROBS: entries}
+def reply_of(
+    turn: TurnRow, prompt: Ids, side: dict[str, bytes] | None = None, *, with_tokens: bool = True
+) -> dict[str, Any]:
+    """The engine's reply of a turn; `side`: replay payloads to put back. Null for ids that are not wanted."""
+    names = (recording.PROMPT, recording.COMPLETION, recording.LOGPROBS)
+    values: dict[str, Any] = dict.fromkeys(names)
+    if with_tokens:
+        entries = _entries(turn.logprobs, turn.completion, turn.logprob_texts)
+        values = dict(zip(names, (prompt, turn.completion, entries), strict=True))
     reply: dict[str, Any] = _filled(json.loads(turn.response), values)
     for kind, payload in (side or {}).items():
         reply["choices"][0]["meta_info"][kind] = base64.b64encode(payload).decode()
