@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.traces.test_mismatch import Letters
+from tests.rendering.test_drift import Letters
 from trainer_export.traces.rows.branches import BranchTurn, EqualPrompts, branches
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from trainer_export.traces.rows.mismatch import Mismatch, TokenText, classify
+from sessions_app.rendering.drift import Break, TokenText, classify
 from trainer_export.traces.rows.prefix import first_difference, starts_with
 
 
@@ -45,7 +45,7 @@ class Branch:
     loss_mask: list[int]
     log_probs: list[float | None]
     """None where a turn's log probabilities are unknown, 0.0 for observations."""
-    broken_from: Mismatch | None = None
+    broken_from: Break | None = None
     """Why the first turn does not continue the closest branch before it; None when there was none to
     continue.
     """
