@@ -51,16 +51,12 @@ class IntervalIndex(Generic[Member]):
         self._latest_end = [-math.inf] * (2 * self._size)
         self._shortest = [math.inf] * (2 * self._size)
         self._first = [math.inf] * (2 * self._size)
-        for position, leaf in enumerate(self._leaves):
-            self._fill(self._size + position, leaf)
+        for slot, leaf in enumerate(self._leaves, self._size):
+            self._latest_end[slot] = leaf.end
+            self._shortest[slot] = leaf.duration
+            self._first[slot] = min(self._members[leaf].values())
         for slot in range(self._size - 1, 0, -1):
             self._pull(slot)
-
-    def _fill(self, slot: int, leaf: Interval) -> None:
-        members = self._members[leaf]
-        self._latest_end[slot] = leaf.end if members else -math.inf
-        self._shortest[slot] = leaf.duration if members else math.inf
-        self._first[slot] = min(members.values(), default=math.inf)
 
     def _pull(self, slot: int) -> None:
         left, right = 2 * slot, 2 * slot + 1
@@ -68,9 +64,7 @@ class IntervalIndex(Generic[Member]):
         self._shortest[slot] = min(self._shortest[left], self._shortest[right])
         self._first[slot] = min(self._first[left], self._first[right])
 
-    def _refresh(self, interval: Interval) -> None:
-        slot = self._size + self._position[interval]
-        self._fill(slot, interval)
+    def _pull_above(self, slot: int) -> None:
         while slot > 1:
             slot //= 2
             self._pull(slot)
@@ -78,12 +72,18 @@ class IntervalIndex(Generic[Member]):
     def remove(self, interval: Interval, member: Member) -> None:
         """Take one member out."""
         del self._members[interval][member]
-        self._refresh(interval)
+        self.forget_order(interval)
+        if not self._members[interval]:
+            slot = self._size + self._position[interval]
+            self._latest_end[slot], self._shortest[slot], self._first[slot] = -math.inf, math.inf, math.inf
+            self._pull_above(slot)
 
-    def forget_order(self, interval: Interval, member: Member) -> None:
-        """The member has moved: only the caller knows where it stands."""
-        self._members[interval][member] = _ORDER_UNKNOWN
-        self._refresh(interval)
+    def forget_order(self, interval: Interval) -> None:
+        """A member has moved: only the caller knows which one is the first now."""
+        slot = self._size + self._position[interval]
+        if self._first[slot] != _ORDER_UNKNOWN:
+            self._first[slot] = _ORDER_UNKNOWN
+            self._pull_above(slot)
 
     def members(self, interval: Interval) -> Collection[Member]:
         """Those that have exactly this interval."""

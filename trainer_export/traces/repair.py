@@ -108,7 +108,7 @@ class _Repair:
         for node in self._own_branch[child]:
             interval = _interval(node)
             if interval is not None:
-                self._index.forget_order(interval, node)
+                self._index.forget_order(interval)
 
     def _forget(self, lost: Node) -> None:
         """What hangs in the air can no longer become a parent."""
