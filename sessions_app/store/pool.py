@@ -4,18 +4,18 @@ Autocommit, binary results, statements prepared at first use. A connection is ta
 one explicit transaction) and given back; it is never held across an engine call.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncRawCursor
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from sessions_app.errors import NotReady
+from sessions_app.store.statements import Params, numbered
 
 Row = tuple[Any, ...]
-Params = Mapping[str, Any] | Sequence[Any]
 
 
 class Database:
@@ -77,9 +77,11 @@ class Database:
     async def run(self, connection: AsyncConnection[Row], query: str, params: Params) -> list[Row]:
         """One statement on a connection in hand."""
         self.statements += 1
-        async with connection.cursor(binary=True) as cursor:
-            await cursor.execute(query.encode(), params)
-            return await cursor.fetchall() if cursor.description else []
+        statement = numbered(query)
+        cursor = AsyncRawCursor(connection)
+        await cursor.execute(statement.text, statement.values(params), binary=True)
+        result = cursor.pgresult
+        return await cursor.fetchall() if result is not None and result.nfields else []
 
 
 class Transaction:
