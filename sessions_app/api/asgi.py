@@ -56,6 +56,7 @@ async def serve(
         body = await _read_body(scope, receive)
         request = DirectRequest(cast(dict[str, Any], scope), BytesIO(body))
         request._body = body
+        request.META["CONTENT_LENGTH"] = str(len(body))  # a chunked body declares none, and DRF asks for it
         check_host(request)
         check_origin(request)
         check_content_type(request)
