@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.traces.making import REWARD, call, session, span, triplets
 from trainer_export.traces.adapters import ADAPTERS
-from trainer_export.traces.answers import answer, answer_request
+from trainer_export.traces.answers import answer, answer_request, encoded
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -82,6 +82,12 @@ def test_spans_that_end_before_they_start():
 def test_endless_parent_chains():
     assert triplets([span("a", "b"), span("b", "a")])["error"]["type"] == "ValueError"
     assert triplets([span("a"), span("b", "a"), span("a", "b")])["error"]["type"] == "RecursionError"
+
+
+@pytest.mark.parametrize("depth", range(900, 1000, 5))
+def test_attributes_nested_to_the_limit_are_answered_either_way(depth):
+    deep = {"gen_ai.request." + ".".join("a" * depth): 1}
+    assert json.loads(encoded(triplets([session(), call("c", "s", 1, 2, attributes=deep)])))
 
 
 def test_deeply_nested_attributes():

@@ -366,3 +366,9 @@ def test_nothing_is_fatal(spans):
     json.dumps(result)
     assert len(result["report"]) == len(spans)
     assert {entry["as"] for entry in result["report"]} <= {str(use) for use in Use}
+
+
+def test_absurdly_deep_keys_are_passed_over():
+    deep = {"gen_ai.request." + ".".join("a" * 5000): 1, "gen_ai.request.model": "m"}
+    made = outcome([session(), call("c", "s", 1, 2, attributes=deep)])["triplets"][0]
+    assert made["metadata"]["request"] == {"model": "m"}

@@ -1,5 +1,6 @@
 """One request of `manage.py triplets`: adapter, options and input -> JSON, or the error as JSON."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,6 +36,14 @@ def answer_request(request: Any) -> Any:
 def source_of(request: Mapping[str, Any]) -> Any:
     """The input of a request."""
     return request[SPANS] if SPANS in request else request.get(EVENTS)
+
+
+def encoded(result: Any) -> str:
+    """The answer as JSON text; one that is nested too deep to be written is an error as well."""
+    try:
+        return json.dumps(result)
+    except RecursionError as error:
+        return json.dumps(error_answer(error))
 
 
 def error_answer(error: Exception) -> dict[str, dict[str, str]]:

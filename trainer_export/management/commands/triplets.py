@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from trainer_export.traces.adapters import ADAPTERS
-from trainer_export.traces.answers import answer, answer_request, error_answer, source_of
+from trainer_export.traces.answers import answer, answer_request, encoded, error_answer, source_of
 
 
 class Command(BaseCommand):
@@ -38,14 +38,14 @@ class Command(BaseCommand):
         elif input is None:
             raise CommandError("--input FILE or --lines is needed")
         else:
-            self.stdout.write(json.dumps(answer(adapter, _json(options, "--options"), _source(input))))
+            self.stdout.write(encoded(answer(adapter, _json(options, "--options"), _source(input))))
 
 
 def _answer_lines(requests: Iterable[str], answers: Any) -> None:
     """Each answer is out before the next line is read. Blank lines are skipped."""
     for line in requests:
         if line.strip():
-            answers.write(json.dumps(_answer_line(line)))
+            answers.write(encoded(_answer_line(line)))
             answers.flush()
 
 

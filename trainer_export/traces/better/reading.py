@@ -13,6 +13,8 @@ from trainer_export.traces.parsing import parse_span
 from trainer_export.traces.reference import ValidationError
 from trainer_export.traces.span import Span
 
+_MAX_SEGMENTS = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -50,15 +52,18 @@ def attempts(spans: Iterable[Span]) -> list[list[Span]]:
 def _lenient(item: Any, position: int) -> Span:
     """Attributes are kept as they came: nested values are legal in today's protocol."""
     if isinstance(item, Span):
-        return replace(item, parent_id=item.parent_id or None)
+        return replace(item, parent_id=item.parent_id or None, attributes=_readable(item.attributes))
     if not isinstance(item, Mapping):
         raise ValidationError(f"spans[{position}]: Input should be an object, got {type(item).__name__}")
-    attributes = item.get("attributes")
     bare = parse_span({key: value for key, value in item.items() if key != "attributes"}, position)
-    parent = bare.parent_id or None
-    return replace(
-        bare, parent_id=parent, attributes=dict(attributes) if isinstance(attributes, Mapping) else {}
-    )
+    return replace(bare, parent_id=bare.parent_id or None, attributes=_readable(item.get("attributes")))
+
+
+def _readable(attributes: Any) -> dict[str, Any]:
+    """Keys of absurdly many segments are left out: nested they would be deeper than can be written."""
+    if not isinstance(attributes, Mapping):
+        return {}
+    return {key: value for key, value in attributes.items() if key.count(".") < _MAX_SEGMENTS}
 
 
 def _distinct(spans: Iterable[Span]) -> tuple[list[Span], list[Span]]:
@@ -88,11 +93,11 @@ def _canonical(span: Span) -> tuple[Any, ...]:
 
 
 def _text(span: Span) -> str:
-    return json.dumps(
-        [span.name, span.parent_id, span.start_time, span.end_time, span.attributes],
-        sort_keys=True,
-        default=repr,
-    )
+    facts = [span.name, span.parent_id, span.start_time, span.end_time, span.attributes]
+    try:
+        return json.dumps(facts, sort_keys=True, default=repr)
+    except RecursionError:
+        return ""
 
 
 def _named(item: Any, key: str) -> str:
