@@ -57,8 +57,6 @@ def test_default_output_is_the_list_and_report_is_asked_for():
 @pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
 def test_agrees_with_the_reference_on_ids_of_ordinary_traces(path):
     vector = json.loads(path.read_text())
-    if vector["adapter"] == "TraceTree.to_trajectory":
-        pytest.skip("options differ")
     options = {key: value for key, value in vector["options"].items() if key != "reward_match"}
     ours = triplets(vector["input_spans"], vector["adapter"], mode="better", **options)
     assert {item["metadata"]["response_id"] for item in ours} == {
