@@ -36,7 +36,7 @@ async def subagent(talk: Conversation, sayings: list[str]) -> None:
     """A sub-agent with a prompt of its own works on the same session; then the main agent goes on."""
     await straight(talk, sayings[:2])
     helper = talk.subagent(SUBAGENT_SYSTEM)
-    await helper.say(sayings[0])
+    await helper.say(f"Check this: {sayings[0]}")
     await talk.say(f"The checker says: {helper.messages[-1].get('content') or 'nothing'}")
     await straight(talk, sayings[2:])
 

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.urls import reverse
 
 from sessions_app.backends.demo.server import DemoEngine
+from sessions_app.management.commands.demo import ADMIN_PATH
 from tests.demo.engine import running_demo_engine
 from tests.harness import running_server
 
@@ -55,6 +57,7 @@ def test_agents_work_and_the_table_adds_up(server: str) -> None:
     assert shown["errors"] == 0
     assert shown["retry (retry)"] == 2
     assert shown["fork (message_edited)"] == 2
+    assert shown["fork (unrelated_history)"] == 2, "the sub-agents"
     roots = shown["turns"] - shown["healed"]
     assert roots == 8 + 2, "only a first turn and a sub-agent begin anew"
     assert shown["tokenised"] == shown["reused"] + shown["added"]
@@ -89,6 +92,10 @@ def test_no_server_is_one_clear_line() -> None:
     assert ended.stderr == (
         f"CommandError: nothing answers at {NOWHERE}: run `manage.py up` first, or give --base-url\n"
     )
+
+
+def test_the_admin_address_is_that_of_the_session_list() -> None:
+    assert reverse("admin:sessions_app_session_changelist") == ADMIN_PATH
 
 
 def test_something_else_is_one_clear_line(engine: tuple[DemoEngine, str]) -> None:

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tito_project.embedded.listening import base_url
 
 _PLAIN_WIDTH = 100
-_ADMIN_PATH = "/admin/sessions_app/session/"
+ADMIN_PATH = "/admin/sessions_app/session/"
 
 
 class Command(BaseCommand):
@@ -70,7 +70,7 @@ async def _run(base: str, sessions: int, concurrency: int) -> int:
     except NoServer as error:
         raise CommandError(str(error)) from None
     console.print(table(totals))
-    console.print(f"\nLook at them: {server.base}{_ADMIN_PATH}", soft_wrap=True, highlight=False)
+    console.print(f"\nLook at them: {server.base}{ADMIN_PATH}", soft_wrap=True, highlight=False)
     return totals.errors.total()
 
 
