@@ -26,6 +26,7 @@ from sessions_app.api.inspect import (
 from sessions_app.api.metrics import MetricsView
 from sessions_app.api.models import AttemptModelsView, KeyModelsView, ModelsView
 from sessions_app.api.proxy import ProxyView
+from sessions_app.api.responses import AttemptResponsesView, KeyResponsesView, ResponsesView
 from sessions_app.api.samples import SamplesView
 from sessions_app.api.sessions import SessionsView, SessionView
 from sessions_app.api.weights import PauseView, ResumeView, VersionView
@@ -47,6 +48,9 @@ ROUTES: list[tuple[str, type[DirectView]]] = [
     (_SESSION + r"/v1/messages/count_tokens", CountTokensView),
     (r"v1/messages/count_tokens", KeyCountTokensView),
     (_ATTEMPT + r"/v1/messages/count_tokens", AttemptCountTokensView),
+    (_SESSION + r"/v1/responses", ResponsesView),
+    (r"v1/responses", KeyResponsesView),
+    (_ATTEMPT + r"/v1/responses", AttemptResponsesView),
     (_SESSION + r"/v1/models", ModelsView),
     (r"v1/models", KeyModelsView),
     (_ATTEMPT + r"/v1/models", AttemptModelsView),

@@ -32,6 +32,8 @@ class OpenAIChat:
         request = read_request(incoming.arrival, incoming.value)
         if incoming.arrival.reference:
             return request
+        if incoming.settings.history_policy == "linear":
+            request = replace(request, messages=[_with_known_role(message) for message in request.messages])
         return replace(request, stream=incoming.wants_stream)
 
     def reply(self, result: TurnResult, request: ChatRequest) -> bytes:
@@ -58,6 +60,11 @@ class OpenAIChat:
 
 
 CHAT = OpenAIChat()
+
+
+def _with_known_role(message: dict[str, Any]) -> dict[str, Any]:
+    """`developer` is fed as `system`, which templates know (reference gateway 2.1); it is stored as sent."""
+    return {**message, "role": "system"} if message["role"] == "developer" else message
 
 
 def body_session_name(value: Any) -> str:

@@ -1,0 +1,139 @@
+"""A Responses request as a ChatRequest. `previous_response_id` stands for the stored messages of its node."""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from sessions_app.errors import BadRequest, InvalidArgument, InvalidTools
+from sessions_app.json_text import text_of
+from sessions_app.protocols.base import Incoming
+from sessions_app.protocols.canonical import Canonical, Sidecars
+from sessions_app.protocols.openai_chat import check_refused_fields, read_template_kwargs
+from sessions_app.protocols.responses.items import canonical_messages
+from sessions_app.turns.values import ChatRequest
+
+_SAMPLING = (
+    "model", "temperature", "top_p", "user", "parallel_tool_calls",
+    "top_k", "min_p", "seed", "stop", "stop_token_ids", "repetition_penalty", "presence_penalty",
+    "frequency_penalty", "logit_bias", "min_tokens", "ignore_eos", "chat_template_kwargs", "lora_path",
+)  # fmt: skip
+_UNSUPPORTED = {
+    "conversation": "send previous_response_id or the items themselves",
+    "prompt": "send the input itself",
+    "background": "the reply is sent when it is there",
+}
+
+
+class _Texts:
+    """Stored messages as they are stored, new ones in the canonical spelling."""
+
+    def __init__(self, stored: list[str], messages: list[dict[str, Any]]) -> None:
+        self._stored = stored
+        self._messages = messages
+
+    def text(self, index: int) -> str:
+        """JSON text of one message."""
+        return self._stored[index] if index < len(self._stored) else text_of(self._messages[index])
+
+
+def read_request(incoming: Incoming) -> ChatRequest:
+    """The request of a parsed body. Raises the BadRequest of the first thing that is wrong."""
+    value = incoming.value
+    if not isinstance(value, dict):
+        raise BadRequest("the body must be a JSON object")
+    check_refused_fields(value)
+    for name, instead in _UNSUPPORTED.items():
+        if value.get(name):
+            raise InvalidArgument(f"{name} is not supported: {instead}")
+    said = [*_begun(value, incoming.previous), *canonical_messages(value.get("input", []))]
+    messages = [each.message for each in said]
+    tools = read_tools(value)
+    unchanged = _unchanged(incoming.previous, messages)
+    return ChatRequest(
+        arrival=incoming.arrival,
+        body=_chat_body(value, messages, tools),
+        messages=messages,
+        texts=_Texts(unchanged, messages),
+        tools=tools,
+        template_kwargs=read_template_kwargs(value),
+        stream=incoming.wants_stream,
+        sidecars=Sidecars(said),
+    )
+
+
+def _begun(value: Mapping[str, Any], previous: Any) -> list[Canonical]:
+    """What stands before the input: instructions, and the stored messages that are continued.
+
+    Instructions of an earlier response stay in force until others are given, so that its tokens can be
+    continued.
+    """
+    stored = [Canonical(json.loads(text)) for text in previous]
+    instructions = value.get("instructions")
+    if instructions is None:
+        return stored
+    if not isinstance(instructions, str):
+        raise BadRequest("instructions must be text")
+    own = partial(text_of, {"instructions": instructions})
+    head = Canonical({"role": "system", "content": instructions}, (own,))
+    if stored and stored[0].message.get("role") == "system":
+        return stored if stored[0].message.get("content") == instructions else [head, *stored[1:]]
+    return [head, *stored]
+
+
+def _unchanged(previous: Any, messages: list[dict[str, Any]]) -> list[str]:
+    """The stored texts, if new instructions did not move or change the messages."""
+    same = len(previous) <= len(messages) and bool(previous) and json.loads(previous[0]) == messages[0]
+    return list(previous) if same else []
+
+
+def read_tools(value: Mapping[str, Any]) -> list[Any] | None:
+    """Function tools as chat knows them; tools that run elsewhere are not offered to the model."""
+    tools = value.get("tools")
+    if not tools:
+        return None
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+        raise InvalidTools("tools must be a list of objects")
+    functions = [_tool(tool, index) for index, tool in enumerate(tools) if tool.get("type") == "function"]
+    return functions or None
+
+
+def _tool(tool: dict[str, Any], index: int) -> dict[str, Any]:
+    if not isinstance(tool.get("name"), str):
+        raise InvalidTools(f"tools[{index}].name must be text")
+    parameters = tool.get("parameters") or {"type": "object", "properties": {}}
+    function = {"name": tool["name"], "description": tool.get("description") or "", "parameters": parameters}
+    strict = {} if tool.get("strict") is None else {"strict": tool["strict"]}
+    return {"type": "function", "function": {**function, **strict}}
+
+
+def _chat_body(
+    value: Mapping[str, Any], messages: list[dict[str, Any]], tools: list[Any] | None
+) -> dict[str, Any]:
+    body = {name: value[name] for name in _SAMPLING if value.get(name) is not None}
+    if value.get("max_output_tokens") is not None:
+        body["max_completion_tokens"] = value["max_output_tokens"]
+    if tools is not None:
+        body["tools"] = tools
+        body |= _tool_choice(value.get("tool_choice"))
+    text, reasoning = value.get("text"), value.get("reasoning")
+    if isinstance(text, dict) and isinstance(text.get("format"), dict):
+        body |= _response_format(text["format"])
+    if isinstance(reasoning, dict) and reasoning.get("effort"):
+        body["reasoning_effort"] = reasoning["effort"]
+    return {"messages": messages, **body}
+
+
+def _tool_choice(choice: Any) -> dict[str, Any]:
+    if isinstance(choice, str):
+        return {"tool_choice": choice}
+    if isinstance(choice, dict) and choice.get("type") == "function":
+        return {"tool_choice": {"type": "function", "function": {"name": choice.get("name")}}}
+    return {}
+
+
+def _response_format(wanted: dict[str, Any]) -> dict[str, Any]:
+    if wanted.get("type") == "json_schema":
+        schema = {name: item for name, item in wanted.items() if name != "type"}
+        return {"response_format": {"type": "json_schema", "json_schema": schema}}
+    return {"response_format": wanted} if wanted.get("type") == "json_object" else {}
