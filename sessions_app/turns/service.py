@@ -54,7 +54,8 @@ class TurnService:
         self.latencies = Latencies()
         self._configuration = configuration
         self._settings: OrderedDict[UUID, SessionSettings] = OrderedDict()
-        self._matchers: dict[str, MessageMatcher] = {}
+        default = configuration.message_matcher
+        self._matchers: dict[str, MessageMatcher] = {default: resolve_matcher(default)}
         self._commits: set[asyncio.Task[TurnResult]] = set()
         self._replays = Replays(
             db,
