@@ -98,15 +98,20 @@ def drift(renderer: Renderer, messages: Sequence[Message], tools: Sequence[Any] 
     Raises what a render raises.
     """
     fresh = renderer.render(messages, tools or None, add_generation_prompt=False)
-    trailing = renderer.comparison.trailing_ids
-    ours, theirs = _without_tail(served, trailing), _without_tail(fresh, trailing)
-    theirs = _as_far_as(ours, theirs, renderer)
+    ours, theirs = comparable(renderer, served, fresh)
     return Drift(
         served_tokens=served.size,
         fresh_tokens=fresh.size,
         mismatches=tuple(renderer.compare(theirs, ours)),
         broken=classify(theirs.tolist(), ours.tolist(), _TokenText(renderer)),
     )
+
+
+def comparable(renderer: Renderer, served: Ids, fresh: Ids) -> tuple[Ids, Ids]:
+    """Served and fresh ids without what a template prints behind the last id that was served."""
+    trailing = renderer.comparison.trailing_ids
+    ours, theirs = _without_tail(served, trailing), _without_tail(fresh, trailing)
+    return ours, _as_far_as(ours, theirs, renderer)
 
 
 def _without_tail(ids: Ids, trailing: Collection[int]) -> Ids:
