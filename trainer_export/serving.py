@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
+
 from sessions_app.errors import SessionNotFound
 from sessions_app.json_text import dumps
 from sessions_app.rendering.protocol import Renderer
@@ -23,14 +25,17 @@ from trainer_export.forests.build import forest_of
 from trainer_export.forests.describe import described
 from trainer_export.forests.drift import DriftCache
 from trainer_export.forests.load import Wanted, load_sessions
-from trainer_export.forests.rows import StoredSession
+from trainer_export.forests.rows import SessionRow, StoredSession
+from trainer_export.handed import Handed, enter, number_of
 from trainer_export.samples.arguments import SamplesArguments
 from trainer_export.samples.cache import SampleCache
 from trainer_export.samples.codec import encode_json, encode_samples
 from trainer_export.samples.forest import leaves_of
 from trainer_export.samples.hooks import resolve_hooks
+from trainer_export.samples.identity import sample_ids
 from trainer_export.samples.payload import samples_payload
 from trainer_export.samples.rules import AssemblyRules
+from trainer_export.samples.sample import Sample
 from trainer_export.samples.values import SessionForest
 
 T = TypeVar("T")
@@ -73,7 +78,10 @@ class SamplesService:
         forest = await self._run(partial(forest_of, found[0]))
         if self._configuration.debug_messages:
             forest = await self._with_messages(settings, forest)
-        return await self._run(partial(self._assembled, found[0], forest, renderer, arguments, as_json))
+        work = partial(self._assembled, found[0], forest, renderer, arguments, as_json)
+        answer, handed = await self._run(work)
+        await enter(self._db, handed, "http")
+        return answer
 
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -97,13 +105,32 @@ class SamplesService:
         renderer: Renderer,
         arguments: SamplesArguments,
         as_json: bool,
-    ) -> SamplesAnswer:
+    ) -> tuple[SamplesAnswer, list[Handed]]:
         whole = described(stored, forest, renderer, self._drift)
         rules = assembly_rules(renderer, self._configuration)
         payload = samples_payload(whole, arguments, self._hooks, rules, self._samples)
         if as_json:
-            return SamplesAnswer(encode_json(payload), "application/json")
-        return SamplesAnswer(encode_samples(payload), "application/octet-stream")
+            answer = SamplesAnswer(encode_json(payload), "application/json")
+        else:
+            answer = SamplesAnswer(encode_samples(payload), "application/octet-stream")
+        ids = sample_ids(forest.session_id, payload.samples)
+        pairs = zip(payload.samples, ids, strict=True)
+        return answer, [_handed(stored.session, forest, sample, id) for sample, id in pairs]
+
+
+def _handed(session: SessionRow, forest: SessionForest, sample: Sample, sample_id: str) -> Handed:
+    return Handed(
+        session_id=session.id,
+        sample_id=sample_id,
+        leaf=sample.leaf.last.seq,
+        next_seq=session.next_seq,
+        rollout_id=forest.rollout_id or forest.session_id,
+        group_id=forest.group_id,
+        status=str(sample.status),
+        tokens=len(sample.tokens),
+        trained=0 if sample.loss_mask is None else int(np.count_nonzero(sample.loss_mask)),
+        reward=number_of(sample.reward),
+    )
 
 
 def assembly_rules(renderer: Renderer, configuration: Configuration) -> AssemblyRules:

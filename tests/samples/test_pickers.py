@@ -61,6 +61,12 @@ def test_superseded_in_the_very_moment_it_ended():
     assert picked("drop_superseded", reply(0), reply(1, requested_at=1.0)) == [1]
 
 
+@pytest.mark.parametrize(("after_seq", "kept"), [(0, [1]), (-1, [0, 1])])
+def test_superseded_what_prepare_saw_goes_before_the_clocks(after_seq: int, kept: list[int]):
+    skewed = 0.0 if kept == [1] else 99.0
+    assert picked("drop_superseded", reply(0), reply(1, requested_at=skewed, after_seq=after_seq)) == kept
+
+
 def test_superseded_never_by_a_child_or_a_cousin():
     cousins = [reply(0, None, OTHER), reply(1, None, b"c" * 16), reply(2, 0), reply(3, 1)]
     assert picked("drop_superseded", *cousins) == [2, 3]

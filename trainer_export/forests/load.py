@@ -72,9 +72,7 @@ async def load_sessions(db: Executor, ids: Sequence[UUID], wanted: Wanted) -> li
     return await load_contents(db, [sessions[id] for id in ids if id in sessions], wanted)
 
 
-async def load_contents(
-    db: Executor, sessions: Sequence[SessionRow], wanted: Wanted
-) -> list[StoredSession]:
+async def load_contents(db: Executor, sessions: Sequence[SessionRow], wanted: Wanted) -> list[StoredSession]:
     """What belongs to these sessions. Nodes that were committed after the row was read are left out."""
     ids = [session.id for session in sessions]
     until = wanted.rewards_until

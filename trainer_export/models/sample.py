@@ -10,9 +10,7 @@ from trainer_export.models.job import ExportJob
 class Sample(models.Model):
     """A row as it was handed out last. The tokens stay in the forest; this is only what became of them."""
 
-    session = models.ForeignKey(
-        Session, on_delete=models.CASCADE, related_name="samples", db_index=False
-    )
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="samples", db_index=False)
     sample_id = models.TextField(help_text="session:leaf, the same at every export")
     leaf_seq = models.IntegerField()
     next_seq = models.IntegerField(help_text="Nodes of the session that were looked at")
@@ -34,7 +32,9 @@ class Sample(models.Model):
         ordering = ["session", "id"]
         indexes = [
             models.Index(fields=["id"], name="sample_id"),
-            models.Index(fields=["stale_at"], name="sample_stale", condition=models.Q(stale_at__isnull=False)),
+            models.Index(
+                fields=["stale_at"], name="sample_stale", condition=models.Q(stale_at__isnull=False)
+            ),
         ]
         constraints = [models.UniqueConstraint(fields=["session", "sample_id"], name="sample_pk")]
 

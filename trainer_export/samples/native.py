@@ -12,6 +12,7 @@ from trainer_export.samples.arguments import SamplesArguments
 from trainer_export.samples.cache import SampleCache
 from trainer_export.samples.codec.tensors import tensors_of
 from trainer_export.samples.hooks import Hooks
+from trainer_export.samples.identity import sample_ids
 from trainer_export.samples.payload import Gathered, gather
 from trainer_export.samples.proof import Count, RowProof, SessionProof, prove
 from trainer_export.samples.reasons import Reason, nearest
@@ -86,9 +87,10 @@ def session_rows(
 
 def _rows(forest: SessionForest, samples: list[Sample], proof: SessionProof) -> list[SampleRow]:
     rows = []
-    for sample, row_proof, copy in zip(samples, proof.rows, _copies(samples), strict=True):
+    ids = sample_ids(forest.session_id, samples)
+    for sample, row_proof, sample_id in zip(samples, proof.rows, ids, strict=True):
         sample.loss_mask = row_proof.loss_mask
-        rows.append(_row(forest, sample, row_proof, copy))
+        rows.append(_row(forest, sample, row_proof, sample_id))
     return rows
 
 
@@ -159,22 +161,10 @@ def _elsewhere(
     return reasons
 
 
-def _copies(samples: list[Sample]) -> list[int]:
-    """For each sample, how many before it came from the same leaf."""
-    seen: dict[int, int] = {}
-    copies = []
-    for sample in samples:
-        seq = sample.leaf.last.seq
-        copies.append(seen.get(seq, 0))
-        seen[seq] = copies[-1] + 1
-    return copies
-
-
-def _row(forest: SessionForest, sample: Sample, proof: RowProof, copy: int) -> SampleRow:
+def _row(forest: SessionForest, sample: Sample, proof: RowProof, sample_id: str) -> SampleRow:
     leaf = sample.leaf
-    sample_id = f"{forest.session_id}:{leaf.last.seq}"
     return SampleRow(
-        sample_id=f"{sample_id}.{copy}" if copy else sample_id,
+        sample_id=sample_id,
         session_id=forest.session_id,
         rollout_id=forest.rollout_id or forest.session_id,
         group_id=forest.group_id,
