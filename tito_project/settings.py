@@ -140,6 +140,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "recover": {"task": "sessions_app.recover", "schedule": 60.0},
+    "reap-idle": {"task": "trainer_export.reap_idle", "schedule": 30.0},
 }
 
 # Logging: no conversation text above DEBUG, whatever DEBUG says about Django

@@ -23,10 +23,12 @@ from sessions_app.api.inspect import (
     SessionDetailView,
     SessionListView,
 )
+from sessions_app.api.lifecycle import FinishView
 from sessions_app.api.metrics import MetricsView
 from sessions_app.api.models import AttemptModelsView, KeyModelsView, ModelsView
 from sessions_app.api.proxy import ProxyView
 from sessions_app.api.responses import AttemptResponsesView, KeyResponsesView, ResponsesView
+from sessions_app.api.rewards import RewardsView
 from sessions_app.api.samples import SamplesView
 from sessions_app.api.sessions import SessionsView, SessionView
 from sessions_app.api.weights import PauseView, ResumeView, VersionView
@@ -55,6 +57,8 @@ ROUTES: list[tuple[str, type[DirectView]]] = [
     (r"v1/models", KeyModelsView),
     (_ATTEMPT + r"/v1/models", AttemptModelsView),
     (_SESSION + r"/samples", SamplesView),
+    (_SESSION + r"/rewards", RewardsView),
+    (_SESSION + r"/finish", FinishView),
     (r"metrics", MetricsView),
     (r"api/sessions", SessionListView),
     (r"api/sessions/(?P<session_id>[^/]+)", SessionDetailView),
