@@ -54,7 +54,23 @@ class Database:
             raise NotReady("no database connection became free in time") from None
 
     async def fetch_all(self, query: str, params: Params) -> list[Row]:
-        """All rows of one statement."""
+        """All rows of one statement; sent once more where its connection turned out to be dead.
+
+        So a statement may run twice: those that write either cannot apply twice, or leave a record that
+        `recover` settles. Raises NotReady while the database stays away.
+        """
+        try:
+            return await self._fetch(query, params)
+        except _DATABASE_ERRORS as error:
+            if not _is_lost(error):
+                raise
+        await self._pool.check()
+        try:
+            return await self._fetch(query, params)
+        except _DATABASE_ERRORS as error:
+            raise NotReady("the database went away") from error
+
+    async def _fetch(self, query: str, params: Params) -> list[Row]:
         async with self._connection() as connection:
             return await self.run(connection, query, params)
 
@@ -65,8 +81,7 @@ class Database:
 
     async def execute(self, query: str, params: Params) -> None:
         """A statement without a result."""
-        async with self._connection() as connection:
-            await self.run(connection, query, params)
+        await self.fetch_all(query, params)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["Transaction"]:
@@ -108,5 +123,12 @@ class Transaction:
 Executor = Database | Transaction
 """What a store function may run on."""
 
-LOST_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError, NotReady)
+_DATABASE_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError)
+
+LOST_CONNECTION = (*_DATABASE_ERRORS, NotReady)
 """What a statement raises when the database went away under it."""
+
+
+def _is_lost(error: psycopg.Error) -> bool:
+    """Whether the connection is gone, as against a statement that failed."""
+    return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))

@@ -272,6 +272,7 @@ class TurnService:
         """Leave a record of a request that was refused. A session that is gone takes none."""
         if isinstance(error, errors.SessionNotFound):
             self.forget(settings.id)
+        if isinstance(error, errors.SessionNotFound | errors.NotReady):
             return
         intent = replace(
             self._blank_intent(settings.id, arrival),
