@@ -103,7 +103,13 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
 }
 
-UNFOLD = {"SITE_TITLE": "TITO", "SITE_HEADER": "TITO", "SITE_SYMBOL": "account_tree"}
+UNFOLD = {
+    "SITE_TITLE": "TITO",
+    "SITE_HEADER": "TITO",
+    "SITE_SYMBOL": "account_tree",
+    "SITE_FAVICONS": [{"rel": "icon", "href": "sessions_app.presentation.navigation.favicon"}],
+    "SIDEBAR": {"navigation": "sessions_app.presentation.navigation.sidebar"},
+}
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

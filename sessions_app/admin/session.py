@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 
 from sessions_app.admin.base import ReadOnlyAdmin, short
 from sessions_app.admin.filters import CauseFilter, HappenedFilter, HarnessFilter, MatcherFilter
+from sessions_app.admin.pages.diff_page import diff_page
 from sessions_app.admin.pages.node_page import node_page, token_page
 from sessions_app.admin.pages.session_page import session_page
 from sessions_app.admin.searching import session_ids
@@ -42,14 +43,13 @@ class SessionAdmin(ReadOnlyAdmin):
         "name",
         "status_shown",
         "harness_shown",
-        "profile",
         "policy_shown",
         "turns",
         "leaves",
         "forks_shown",
         "rollbacks_shown",
         "healed_shown",
-        "generated_tokens",
+        "sampled",
         "unconfirmed",
         "created_at",
     )
@@ -82,6 +82,7 @@ class SessionAdmin(ReadOnlyAdmin):
         pages = [
             (node, "tito_node", node_page),
             (node + "tokens/", "tito_tokens", token_page),
+            (node + "diff/", "tito_diff", diff_page),
         ]
         guarded = self.admin_site.admin_view
         return [path(route, guarded(view), name=name) for route, name, view in pages] + super().get_urls()
@@ -135,9 +136,9 @@ class SessionAdmin(ReadOnlyAdmin):
 
     @admin.display(description="policy")
     def policy_shown(self, session: Session) -> SafeString:
-        """History policy and matcher."""
+        """History policy and matcher, under a profile."""
         matcher = "linear form" if session.history_policy == "linear" else session.message_matcher
-        return format_html("{} <small>{}</small>", session.history_policy, matcher)
+        return format_html("{} <small>{} · {}</small>", session.history_policy, matcher, session.profile.name)
 
     @admin.display(description="turns", ordering="next_seq")
     def turns(self, session: Session) -> SafeString:
@@ -168,7 +169,12 @@ class SessionAdmin(ReadOnlyAdmin):
             session.healed_turns,
         )
 
-    @admin.display(description="unconfirmed")
+    @admin.display(description="sampled", ordering="generated_tokens")
+    def sampled(self, session: Session) -> str:
+        """Ids sampled."""
+        return f"{session.generated_tokens:,}"
+
+    @admin.display(description="unconf.")
     def unconfirmed(self, session: Any) -> SafeString:
         """Replies that no later request contained; the last one of every path is among them."""
         url = list_url("record", session=session.id.hex, state__in="answered,committed")
@@ -185,4 +191,6 @@ class SessionAdmin(ReadOnlyAdmin):
 
 def _events(session: Session, number: int, **filters: str) -> SafeString:
     """A counter as a link to the events that it counts."""
+    if not number:
+        return format_html("{}", 0)
     return link(list_url("historyevent", session=session.id.hex, **filters), number, "the events")

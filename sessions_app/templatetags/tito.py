@@ -83,9 +83,11 @@ def node_link(session_id: str, seq: int | None, absent: str = "–") -> SafeStri
 
 
 @register.simple_tag
-def record_link(record_id: int | None) -> SafeString | str:
+def record_link(record_id: int | None, text: str = "") -> SafeString | str:
     """A link to a record."""
-    return "–" if record_id is None else markup.link(addresses.record_url(record_id), f"record {record_id}")
+    if record_id is None:
+        return "–"
+    return markup.link(addresses.record_url(record_id), text or f"record {record_id}", f"record {record_id}")
 
 
 @register.simple_tag

@@ -1,0 +1,58 @@
+"""The side bar of the operator screens: what is looked at most comes first."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.urls import reverse_lazy
+
+_Item = dict[str, Any]
+
+
+def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
+    """Groups of links."""
+    return [
+        {"title": "Look", "items": [_rows("Sessions", "session", "account_tree")]},
+        {
+            "title": "Rows",
+            "collapsible": True,
+            "items": [
+                _rows("Records", "record", "receipt_long"),
+                _rows("Events", "historyevent", "call_split"),
+                _rows("Nodes", "node", "hub"),
+                _rows("Messages", "message", "chat"),
+                _rows("Checkpoints", "tokencheckpoint", "tag"),
+                _rows("Unattached replies", "unattachedreply", "link_off"),
+                _rows("Rewards", "reward", "military_tech"),
+                _rows("Request heads", "requesthead", "handyman"),
+                _rows("Side payloads", "sidepayload", "attach_file"),
+                _rows("Idempotency claims", "idempotencyclaim", "fingerprint"),
+            ],
+        },
+        {
+            "title": "Set up",
+            "items": [
+                _rows("Model profiles", "modelprofile", "tune"),
+                _item("Users", "admin:auth_user_changelist", "person", "auth.view_user"),
+                _item("Groups", "admin:auth_group_changelist", "group", "auth.view_group"),
+            ],
+        },
+    ]
+
+
+def favicon(request: HttpRequest) -> str:
+    """The mark in the browser's tab."""
+    return static("tito/mark.svg")
+
+
+def _rows(title: str, model: str, icon: str) -> _Item:
+    return _item(title, f"admin:sessions_app_{model}_changelist", icon, f"sessions_app.view_{model}")
+
+
+def _item(title: str, view: str, icon: str, permission: str) -> _Item:
+    return {
+        "title": title,
+        "icon": icon,
+        "link": reverse_lazy(view),
+        "permission": lambda request: request.user.has_perm(permission),
+    }
