@@ -111,7 +111,15 @@ class DirectView(APIView):
         except Exception:
             logger.exception("unhandled error on %s %s", request.method, self.__class__.__name__)
             response = self.error_response(TitoError("internal error"))
+        self._let_go(drf_request)
         return self.finalize_response(drf_request, response, *args, **kwargs)
+
+    def _let_go(self, request: Request) -> None:
+        """Cut the circles that DRF and Django make, or every body would stay until the garbage collector
+        comes.
+        """
+        request.parser_context = None
+        self.__dict__.pop("head", None)
 
     def _handler(self, request: HttpRequest) -> Callable[..., Awaitable[Any]]:
         name = (request.method or "").lower()
