@@ -48,6 +48,8 @@ class Configuration:
     """None = by policy: refuse (tree), close (linear), join (rollback)."""
     healing: bool
     harness: str | None
+    harness_profiles: dict[str, Any]
+    """Profiles of the operator's own: name to a list of rules."""
     max_context_tokens: int | None
     max_turns: int | None
     max_nodes: int
@@ -132,6 +134,7 @@ def read(env: Environment) -> Configuration:
         on_truncated=on_truncated or None,
         healing=env.flag("TITO_HEALING", True),
         harness=env.optional_text("TITO_HARNESS"),
+        harness_profiles=env.json_object("TITO_HARNESS_PROFILES"),
         max_context_tokens=env.optional_integer("TITO_MAX_CONTEXT_TOKENS", least=1),
         max_turns=env.optional_integer("TITO_MAX_TURNS", least=1),
         max_nodes=env.integer("TITO_MAX_NODES", 100_000, least=1),

@@ -49,6 +49,11 @@ class Record(models.Model):
         blank=True,
         help_text="Outgoing body as JSON text; messages, tools and input_ids are null in their place",
     )
+    client_params = models.TextField(
+        null=True,
+        blank=True,
+        help_text="What the client's body said beside messages and tools, where the outgoing body cannot say it",
+    )
     message_count = models.IntegerField(default=0)
     raw_base = models.IntegerField(
         default=0, help_text="Leading messages spelled as in the attach point's record plus its reply"

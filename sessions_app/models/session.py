@@ -31,7 +31,12 @@ class Session(models.Model):
     retry_policy = models.CharField(max_length=20, choices=RETRY_POLICIES)
     message_matcher = models.TextField()
     healing = models.BooleanField(default=True)
-    harness = models.CharField(max_length=100, null=True, blank=True)
+    harness = models.CharField(
+        max_length=100, null=True, blank=True, help_text="Profile or label named when it was created"
+    )
+    detected_harness = models.CharField(
+        max_length=100, null=True, blank=True, help_text="What the headers of its first committed turn showed"
+    )
     rollout_id = models.TextField(null=True, blank=True)
     attempt_id = models.TextField(null=True, blank=True)
     group_id = models.TextField(null=True, blank=True)

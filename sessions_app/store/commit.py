@@ -22,6 +22,7 @@ _COMMIT = """
     WITH s AS (
         UPDATE sessions_app_session SET
             next_seq = next_seq + 1, version = version + 1, active_seq = next_seq, last_activity_at = now(),
+            detected_harness = coalesce(detected_harness, %(harness)s::text),
             keyless = keyless OR %(prefix_key)s::bytea IS NULL, passthrough = passthrough OR
             %(passthrough)s::bool,
             healed_turns = healed_turns + %(healed_turns)s::int,
@@ -178,6 +179,7 @@ def _parameters(new: NewNode) -> dict[str, Any]:
         "root_class": new.root_class,
         "root_evidence": new.root_evidence,
         "agent": new.agent,
+        "harness": new.harness,
         "passthrough": new.passthrough,
         "prompt_tokens": new.prompt_tokens,
         "total_tokens": new.prompt_tokens + completion_tokens,

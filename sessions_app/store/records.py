@@ -29,7 +29,7 @@ _INTENT = """
         request_hash, head_digest, request_params, message_count, raw_base, raw_reply, raw_leading,
         raw_tail,
         weight_version_dispatch, prompt_tokens, reused_tokens, added_tokens, prepare_ms, process, arrived_at,
-        error_code, error_text, status_code, finished_at
+        error_code, error_text, status_code, client_params, finished_at
     ) VALUES (
         %(session)s, %(state)s::text, %(protocol)s, %(path)s, %(stream)s, %(parent)s, %(attach_kind)s,
         %(cause)s,
@@ -38,8 +38,8 @@ _INTENT = """
         %(raw_base)s, %(raw_reply)s, %(raw_leading)s, %(raw_tail)s, %(weight_version_dispatch)s,
         %(prompt_tokens)s,
         %(reused_tokens)s, %(added_tokens)s, %(prepare_ms)s, %(process)s, %(arrived_at)s, %(error_code)s,
-        %(error_text)s, %(status_code)s, CASE WHEN %(state)s::text = 'intent' THEN NULL ELSE
-        clock_timestamp() END
+        %(error_text)s, %(status_code)s, %(client_params)s,
+        CASE WHEN %(state)s::text = 'intent' THEN NULL ELSE clock_timestamp() END
     ) RETURNING id
 """
 
@@ -93,6 +93,7 @@ def _parameters(intent: Intent) -> dict[str, Any]:
                 "error_code",
                 "error_text",
                 "status_code",
+                "client_params",
             )
         },
     }

@@ -179,6 +179,8 @@ class Intent:
     error_code: str | None = None
     error_text: str | None = None
     status_code: int | None = None
+    client_params: str | None = None
+    """JSON text of what the client's body said and `request_params` does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +259,8 @@ class NewNode:
     root_class: str | None = None
     root_evidence: str | None = None
     agent: str | None = None
+    harness: str | None = None
+    """As the request's headers show it; the session keeps the first one committed."""
 
 
 @dataclass(frozen=True, slots=True)

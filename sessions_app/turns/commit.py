@@ -17,6 +17,8 @@ from typing import Any
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.history.chain import chain
 from sessions_app.history.context import ROOT, context_digest
+from sessions_app.history.harness.detection import detect_harness
+from sessions_app.history.roots import agent_of, system_text
 from sessions_app.json_text import text_of
 from sessions_app.store import attach, commit
 from sessions_app.store.commit import LateReason, LockedSession
@@ -149,6 +151,10 @@ def new_node(prepared: Prepared, record_id: int, message: Mapping[str, Any], rep
         events=(*prepared.events, *_reply_events(prepared, prefix_key, reply)),
         counters=prepared.counters,
         passthrough=prepared.passthrough,
+        root_class=prepared.root.root_class if prepared.root else None,
+        root_evidence=prepared.root.evidence if prepared.root else None,
+        agent=agent_of(system_text(request.messages), request.arrival.headers),
+        harness=detect_harness(request.arrival.headers),
     )
 
 

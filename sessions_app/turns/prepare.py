@@ -11,6 +11,7 @@ from typing import Any
 from sessions_app import errors
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.history.matchers.base import MessageMatcher
+from sessions_app.history.roots import RootLabel
 from sessions_app.packing import EMPTY_IDS, Ids
 from sessions_app.rendering.protocol import Renderer, RendererRefused
 from sessions_app.store import attach, records
@@ -25,12 +26,13 @@ from sessions_app.store.values import (
     SessionSettings,
     SessionState,
 )
-from sessions_app.turns import explaining, prompting, recording
+from sessions_app.turns import explaining, prompting, recording, rooting
 from sessions_app.turns.checkpoints import CheckpointCache
 from sessions_app.turns.positioning import Attachment, History, position
 from sessions_app.turns.profiles import Profile
 from sessions_app.turns.prompting import Prompt
 from sessions_app.turns.recording import RawDelta
+from sessions_app.turns.rewrites import rewrite_events
 from sessions_app.turns.values import ChatRequest
 
 CUT = "length"
@@ -67,6 +69,8 @@ class Prepared:
     """Committing this turn ends healing for the session."""
     max_new_tokens: int | None
     """Room left by the session's context limit; None = no limit."""
+    root: RootLabel | None
+    """What a new root is taken for; None for a turn that continues a node."""
 
     @property
     def parent_node(self) -> NodeRow | None:
@@ -202,7 +206,9 @@ class Preparation:
         refused: RendererRefused | None,
     ) -> Prepared:
         why = await self._why(settings, history, head, attachment, prompt, refused)
-        kind, cause, events = attachment.kind, why.cause, list(why.events)
+        root = await rooting.root_label(self._db, settings, request, attachment, why.cause, why.events)
+        kind, (cause, told) = attachment.kind, rooting.refined(root, why.cause, why.events)
+        raw, events = recording.raw_delta(request, attachment.parent), list(told)
         if kind is AttachKind.FORK and cause is Cause.RETRY:
             kind = AttachKind.RETRY
         if prompt.trim:
@@ -210,6 +216,7 @@ class Preparation:
                 NewEvent("trim", Cause.BOUNDARY_TRIM, detail=f"{prompt.trim} boundary id(s) dropped")
             )
         events += await self._notices(settings, request, head, attachment)
+        events += await rewrite_events(self._db, settings.id, history, attachment.parent, raw)
         return Prepared(
             settings=settings,
             request=request,
@@ -220,13 +227,14 @@ class Preparation:
             history=history,
             head=head,
             prompt=prompt,
-            raw=recording.raw_delta(request, attachment.parent),
+            raw=raw,
             retry_of=why.retry_of,
             retried_key=why.retried_key,
             events=tuple(events),
             counters=counters_of(settings, kind, cause, prompt, attachment),
             passthrough=kind is AttachKind.PASSTHROUGH,
             max_new_tokens=room(settings, prompt),
+            root=root,
         )
 
     async def _why(

@@ -16,9 +16,7 @@ from uuid import UUID
 
 from sessions_app import errors
 from sessions_app.backends.base import Generation, GenerationRequest
-from sessions_app.history.matchers.base import MessageMatcher
-from sessions_app.history.matchers.linear_form import LINEAR_FORM
-from sessions_app.history.matchers.registry import resolve_matcher
+from sessions_app.history.harness.profiles import define_profile
 from sessions_app.packing import Ids
 from sessions_app.store import profiles as profiles_store
 from sessions_app.store import records, sessions
@@ -28,6 +26,7 @@ from sessions_app.turns import explaining, recording
 from sessions_app.turns.checkpoints import CheckpointCache
 from sessions_app.turns.commit import Committed, commit_turn
 from sessions_app.turns.latencies import Latencies
+from sessions_app.turns.matching import Matching
 from sessions_app.turns.pausing import WaitingRoom
 from sessions_app.turns.positioning import History
 from sessions_app.turns.prepare import Limits, Preparation, Prepared
@@ -54,8 +53,8 @@ class TurnService:
         self.latencies = Latencies()
         self._configuration = configuration
         self._settings: OrderedDict[UUID, SessionSettings] = OrderedDict()
-        default = configuration.message_matcher
-        self._matchers: dict[str, MessageMatcher] = {default: resolve_matcher(default)}
+        defined = [define_profile(name, rules) for name, rules in configuration.harness_profiles.items()]
+        self._matching = Matching(db, configuration.message_matcher, defined)
         self._commits: set[asyncio.Task[TurnResult]] = set()
         self._replays = Replays(
             db,
@@ -165,7 +164,7 @@ class TurnService:
         return result
 
     async def _prepared(self, settings: SessionSettings, profile: Profile, request: ChatRequest) -> Prepared:
-        matcher = self._matcher(settings)
+        matcher = await self._matching.matcher_of(settings, request.arrival.headers)
         try:
             prepared = await self._preparation.prepare(settings, profile, matcher, request)
             while prepared.state.paused:
@@ -175,14 +174,6 @@ class TurnService:
         except errors.TitoError as error:
             await self.refuse(settings, request.arrival, error, request)
             raise
-
-    def _matcher(self, settings: SessionSettings) -> MessageMatcher:
-        if settings.history_policy == "linear":
-            return LINEAR_FORM
-        name = settings.message_matcher
-        if name not in self._matchers:
-            self._matchers[name] = resolve_matcher(name)
-        return self._matchers[name]
 
     def _outgoing(self, prepared: Prepared, profile: Profile) -> GenerationRequest:
         request = prepared.request
@@ -285,7 +276,8 @@ class TurnService:
         record_id = await records.insert(self.db, intent, with_head=False)
         if request is None:
             return
-        history = History(request.messages, self._matcher(settings), ())
+        matcher = await self._matching.matcher_of(settings, arrival.headers)
+        history = History(request.messages, matcher, ())
         events = await explaining.explain_refusal(self.db, settings.id, history, error)
         if events:
             await records.add_events(self.db, settings.id, record_id, events)

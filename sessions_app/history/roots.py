@@ -1,0 +1,134 @@
+"""What kind of conversation a root begins: the agent's own, a sub-agent's, or a side call.
+
+Told by rules from what the request says and from the roots before it, with the evidence in words, so that a
+person can judge and overrule it. Invariant: pure; a class is a label and changes neither matching nor what is
+fed.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sessions_app.history.causes import Cause
+from sessions_app.history.matchers.base import Message
+
+MAIN, SUBAGENT, SIDE = "main", "subagent", "side"
+
+_SYSTEM = ("system", "developer")
+_TITLE = re.compile(
+    r"\b(?:generate|create|write|come up with|suggest|extract)\b.{0,80}\btitle\b|\btitle generator\b",
+    re.I | re.S,
+)
+_SUMMARY = re.compile(
+    r"\b(?:summari[sz]e|create|write|provide)\b.{0,60}\b(?:conversation|session|summary)\b", re.I | re.S
+)
+_PROBE = re.compile(r"(?:quota|ping|test|hi|hello|count)[.!?]?", re.I)
+_CONTINUED = re.compile(
+    r"session is being continued from a previous conversation|<(?:conversation_)?summary>"
+    r"|summary of (?:the|our) (?:previous |earlier )?conversation",
+    re.I,
+)
+_NAMED = re.compile(r"\bYou are (?:an? |the )?([A-Z][\w+-]*(?: [A-Z][\w+-]*){0,4})")
+_AGENT_HEADERS = ("x-tito-agent", "x-openai-subagent", "x-agent-name")
+_SUBAGENT_HEADER = "x-openai-subagent"
+_READ = 4000
+"""Characters of a prompt that the rules look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRoot:
+    """A root that the session has already."""
+
+    seq: int
+    root_class: str | None
+    system: str
+    """Its system prompt, "" for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RootLabel:
+    """What a new root is taken for."""
+
+    root_class: str
+    evidence: str
+    """Why, in one sentence."""
+    agent: str | None
+    """Name of the agent, where a header or the system prompt gives one."""
+    cause: Cause | None = None
+    """What `unrelated_history` is refined to; None = leave it."""
+    continues: int | None = None
+    """The root that a compacted conversation goes on from."""
+
+
+def label_root(
+    messages: Sequence[Message],
+    parameters: Mapping[str, Any],
+    headers: Mapping[str, str],
+    earlier: Sequence[EarlierRoot],
+) -> RootLabel:
+    """The label of a new root. `parameters`: the request in OpenAI chat form."""
+    system, opening = system_text(messages), _first_user_text(messages)
+    agent = agent_of(system, headers)
+    side = _side_evidence(system, opening, messages, parameters)
+    if side is not None:
+        return RootLabel(SIDE, side, agent, Cause.SIDE_CALL)
+    if _SUBAGENT_HEADER in headers:
+        return RootLabel(SUBAGENT, f"the header {_SUBAGENT_HEADER} says so", agent, Cause.SUBAGENT)
+    mains = [root for root in earlier if root.root_class in (None, MAIN)]
+    if not mains:
+        return RootLabel(MAIN, "the first conversation of its session", agent)
+    same = [root for root in mains if root.system == system]
+    if not same:
+        evidence = f"another system prompt than that of root {mains[0].seq}"
+        return RootLabel(SUBAGENT, evidence, agent, Cause.SUBAGENT)
+    if _CONTINUED.search(opening):
+        evidence = f"the system prompt of root {same[-1].seq}, going on from a summary"
+        return RootLabel(MAIN, evidence, agent, Cause.COMPACTION, same[-1].seq)
+    return RootLabel(MAIN, f"the system prompt of root {same[-1].seq}", agent)
+
+
+def agent_of(system: str, headers: Mapping[str, str]) -> str | None:
+    """The name an agent goes by: from a header, else from how its system prompt begins."""
+    named = next((headers[name] for name in _AGENT_HEADERS if headers.get(name)), None)
+    if named is not None:
+        return named[:100]
+    found = _NAMED.search(system[:_READ])
+    return found[1] if found else None
+
+
+def system_text(messages: Sequence[Message]) -> str:
+    """The system prompt that a conversation begins with."""
+    first = messages[0] if messages else {}
+    return _text(first) if first.get("role") in _SYSTEM else ""
+
+
+def _side_evidence(
+    system: str, opening: str, messages: Sequence[Message], parameters: Mapping[str, Any]
+) -> str | None:
+    """What shows that a request is none of the agent's own turns; None = nothing does."""
+    if parameters.get("tools"):
+        return None
+    limit = parameters.get("max_tokens") or parameters.get("max_completion_tokens")
+    if limit == 1 and len(messages) == 1 and _PROBE.fullmatch(opening.strip()):
+        return "a probe: no tools, one token asked for"
+    for text in (system, opening):
+        if _TITLE.search(text[:_READ]):
+            return "no tools, and the prompt asks for a title"
+    if _SUMMARY.search(system[:_READ]):
+        return "no tools, and the system prompt asks for a summary"
+    return None
+
+
+def _first_user_text(messages: Sequence[Message]) -> str:
+    return next((_text(message) for message in messages if message.get("role") == "user"), "")
+
+
+def _text(message: Message) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(
+        part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)
+    )
