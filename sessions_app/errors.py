@@ -304,6 +304,8 @@ class UpstreamError(TitoError):
 
     status = 502
     code = "upstream_invalid_reply"
+    answer: bytes | None = None
+    """The 200 that was refused, as it came: nothing that was generated is lost."""
 
 
 class UpstreamUnreachable(UpstreamError):
@@ -399,3 +401,8 @@ class NotReady(TitoError):
     code = "not_ready"
     retryable = True
     retry_after_s = 2
+
+
+def refused_answer(error: TitoError) -> bytes | None:
+    """The generation that an error refused; None where there was none."""
+    return error.answer if isinstance(error, UpstreamError) else None

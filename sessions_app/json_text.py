@@ -2,7 +2,7 @@
 
 orjson turns integers beyond 64 bit into floats, rounds long decimals and refuses NaN literals and lone
 surrogates. A body that may hold such a thing is read by `json`, whose wording also stands in the error
-text.
+text. Nesting ends at a fixed depth, so that what can be written can be read again on any stack.
 """
 
 import json
@@ -17,6 +17,9 @@ _DIGITS_TO_ZERO = bytes(0x30 if chr(b) in "0123456789." else 0x20 for b in range
 _LONG_NUMBER = b"0" * 17
 _DECODER = json.JSONDecoder()
 _BLANKS = " \t\n\r"
+DEEPEST = 400
+"""Levels of nesting that are written; orjson alone stops at 254."""
+_TOO_DEEP = "invalid JSON body: nested too deeply"
 
 
 def loads(data: bytes) -> Any:
@@ -37,13 +40,16 @@ def _loads_exact(data: bytes) -> Any:
     except UnicodeDecodeError:
         raise InvalidJson("invalid JSON body: not UTF-8") from None
     except RecursionError:
-        raise InvalidJson("invalid JSON body: nested too deeply") from None
+        raise InvalidJson(_TOO_DEEP) from None
     except ValueError as error:
         raise InvalidJson(f"invalid JSON body: {error}") from None
 
 
 def dumps(value: Any) -> bytes:
-    """Compact UTF-8 JSON; values that orjson cannot write are written by `json`, lone surrogates escaped."""
+    """Compact UTF-8 JSON; values that orjson cannot write are written by `json`, lone surrogates escaped.
+
+    Raises InvalidJson for nesting beyond DEEPEST.
+    """
     try:
         return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     except TypeError:
@@ -51,11 +57,27 @@ def dumps(value: Any) -> bytes:
 
 
 def _dumps_exact(value: Any) -> bytes:
+    if _deeper_than(value, DEEPEST):
+        raise InvalidJson(_TOO_DEEP)
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
     try:
         return text.encode()
     except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":"), default=_plain).encode()
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    layer = [value]
+    for _ in range(levels + 1):
+        layer = [
+            inner
+            for outer in layer
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not layer:
+            return False
+    return True
 
 
 def _plain(value: Any) -> Any:
@@ -68,23 +90,54 @@ def text_of(value: Any) -> str:
 
 
 class MessageTexts:
-    """The text of each message exactly as it stands in a request body."""
+    """The text of each message exactly as it stands in a request body. Asked for in order, it reads the body
+    once.
+    """
 
     def __init__(self, body: bytes, messages: list[Any]) -> None:
         self._body = body
         self._messages = messages
+        self._next = 0
+        """Where the message after the one last found would begin."""
         self._spans: list[str] | None = None
 
     def text(self, index: int) -> str:
         """JSON text of one message: the compact spelling where the body has just that, else the client's
-        own.
+        own (escaped anew where it holds a lone surrogate, which no database takes as it stands).
         """
         compact = dumps(self._messages[index])
-        if compact in self._body:
+        if self._spans is None and self._finds(compact):
             return compact.decode()
         if self._spans is None:
-            self._spans = _array_texts(self._body.decode(), "messages")
-        return self._spans[index]
+            self._spans = _array_texts(_decoded(self._body), "messages")
+        own = self._spans[index]
+        return own if encodes(own) else compact.decode()
+
+    def _finds(self, compact: bytes) -> bool:
+        at = self._next if self._body.startswith(compact, self._next) else self._body.find(compact)
+        self._next = at + len(compact) + 1
+        return at >= 0
+
+
+def _decoded(body: bytes) -> str:
+    """As `json.loads` decodes it: a mark at the front and wider encodings are accepted."""
+    return body.decode(json.detect_encoding(body), "surrogatepass")
+
+
+def encodes(text: str) -> bool:
+    """Whether a text is UTF-8 when written, which one with a lone surrogate is not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def storable(text: str) -> str:
+    """A text as a column can hold it: NUL and lone surrogates as JSON escapes."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\\u0000")
+    return text if encodes(text) else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _array_texts(text: str, name: str) -> list[str]:

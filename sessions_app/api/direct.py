@@ -20,9 +20,10 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from sessions_app.errors import MethodNotAllowed, TitoError
+from sessions_app.errors import MethodNotAllowed, TitoError, refused_answer
 from sessions_app.json_text import dumps
 from sessions_app.protocols.errors import plain_error
+from sessions_app.store.commit import LateReason
 
 logger = logging.getLogger(__name__)
 
@@ -176,6 +177,8 @@ def with_error_headers(response: HttpResponseBase, error: TitoError) -> HttpResp
     response[RETRYABLE] = "true" if error.retryable else "false"
     if error.retry_after_s is not None:
         response["Retry-After"] = str(error.retry_after_s)
+    if refused_answer(error) is not None:
+        response["X-Tito-Recorded"], response["X-Tito-Reason"] = "false", LateReason.FAILED_VALIDATION
     return response
 
 

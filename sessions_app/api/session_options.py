@@ -7,6 +7,7 @@ from uuid import UUID
 
 from sessions_app import errors
 from sessions_app.history.matchers.registry import BUILT_IN_MATCHERS
+from sessions_app.json_text import encodes
 from sessions_app.store.values import NewSession, SessionSettings
 from sessions_app.turns.profiles import DEFAULT_PROFILE
 from tito_project import configuration as choices
@@ -110,15 +111,7 @@ class _Reader:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= _MOST_TEXT and "\x00" not in value and _encodes(value)
-
-
-def _encodes(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return isinstance(value, str) and 0 < len(value) <= _MOST_TEXT and "\x00" not in value and encodes(value)
 
 
 def _is_count(value: Any) -> bool:

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
-from sessions_app.backends.dispatch import Dispatcher, Outgoing
+from sessions_app import errors
+from sessions_app.backends.base import Generation, GenerationRequest
+from sessions_app.backends.dispatch import Answer, Dispatcher, Outgoing
 from sessions_app.backends.headers import forwarded
 from sessions_app.backends.http import HttpReply
 
@@ -28,6 +30,18 @@ class HttpBackend:
     async def ready(self) -> bool:
         """At least one engine answers."""
         return await self._dispatcher.ready()
+
+    def read(self, answer: Answer, request: GenerationRequest) -> Generation:
+        """The validated generation of a 200."""
+        raise NotImplementedError
+
+    def _validated(self, answer: Answer, request: GenerationRequest) -> Generation:
+        """The generation of a 200; one that is refused goes along with the error."""
+        try:
+            return self.read(answer, request)
+        except errors.UpstreamError as error:
+            error.answer = answer.body
+            raise
 
     async def forward(
         self, *, session_id: str, method: str, path: str, query: str, body: bytes, headers: Mapping[str, str]

@@ -68,7 +68,7 @@ class SglangGenerate(HttpBackend):
         body = json_wire.dumps_body({"rid": rid, **self.build_body(request)})
         abort = Abort("/abort_request", json_wire.dumps_body({"rid": rid}))
         answer = await self._dispatcher.post(request, "/generate", body, self.affinity, abort=abort)
-        return self.read(answer, request)
+        return self._validated(answer, request)
 
     def read(self, answer: Answer, request: GenerationRequest) -> Generation:
         """The validated generation of a 200."""

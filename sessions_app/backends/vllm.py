@@ -55,7 +55,7 @@ class VllmGenerate(HttpBackend):
         """One generation. An answer other than 200 is raised as it came."""
         body = json_wire.dumps_body({"request_id": uuid.uuid4().hex, **self.build_body(request)})
         answer = await self._dispatcher.post(request, "/inference/v1/generate", body, self.affinity)
-        return self.read(answer, request)
+        return self._validated(answer, request)
 
     def read(self, answer: Answer, request: GenerationRequest) -> Generation:
         """The validated generation of a 200."""

@@ -48,7 +48,7 @@ class VllmChat(HttpBackend):
         answer = await self._dispatcher.post(
             request, "/v1/chat/completions", body, self.affinity, with_query=True
         )
-        return self.read(answer, request)
+        return self._validated(answer, request)
 
     def read(self, answer: Answer, request: GenerationRequest) -> Generation:
         """The validated generation of a 200."""

@@ -56,7 +56,7 @@ class VllmCompletions(HttpBackend):
         """One generation. An answer other than 200 is raised as it came."""
         body = json_wire.dumps_body(self.build_body(request))
         answer = await self._dispatcher.post(request, "/v1/completions", body, self.affinity)
-        return self.read(answer, request)
+        return self._validated(answer, request)
 
     def read(self, answer: Answer, request: GenerationRequest) -> Generation:
         """The validated generation of a 200."""

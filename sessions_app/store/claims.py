@@ -66,17 +66,31 @@ async def holder(db: Executor, session_id: UUID, key: str) -> Earlier | None:
 
 
 async def settle(db: Executor, session_id: UUID, key: str, record_id: int) -> None:
-    """Name the record that a claim stands for."""
+    """Name the record that a claim stands for, unless another request has taken the claim over."""
     await db.execute(
-        "UPDATE sessions_app_idempotencyclaim SET record_id = %s WHERE session_id = %s AND key = %s",
+        "UPDATE sessions_app_idempotencyclaim SET record_id = %s "
+        "WHERE session_id = %s AND key = %s AND record_id IS NULL",
         (record_id, session_id, key),
     )
 
 
-async def release(db: Executor, session_id: UUID, key: str) -> None:
-    """Free a key whose request came to nothing."""
+async def renew(db: Executor, session_id: UUID, key: str, *, ttl_s: float) -> None:
+    """Say that the request of a claim without a record is alive."""
     await db.execute(
-        "DELETE FROM sessions_app_idempotencyclaim WHERE session_id = %s AND key = %s", (session_id, key)
+        "UPDATE sessions_app_idempotencyclaim SET expires_at = clock_timestamp() + make_interval(secs => %s) "
+        "WHERE session_id = %s AND key = %s AND record_id IS NULL",
+        (ttl_s, session_id, key),
+    )
+
+
+async def release(db: Executor, session_id: UUID, key: str) -> None:
+    """Free a key whose request came to nothing before it had a record.
+
+    The state of a record frees its key by itself: then the claim may be another request's by now.
+    """
+    await db.execute(
+        "DELETE FROM sessions_app_idempotencyclaim WHERE session_id = %s AND key = %s AND record_id IS NULL",
+        (session_id, key),
     )
 
 

@@ -143,6 +143,8 @@ class LateReason(StrEnum):
     NODE_LIMIT = "node_limit"
     LOST_INTENT = "lost_intent"
     """`recover` had given the request up for dead."""
+    FAILED_VALIDATION = "failed_validation"
+    """The engine's answer was refused; the record holds it."""
 
 
 async def commit_node(db: Executor, new: NewNode) -> int | None:

@@ -109,17 +109,19 @@ async def fail(
     error_code: str,
     error_text: str,
     response: str | None = None,
+    reason: str | None = None,
     engine_ms: float | None = None,
 ) -> None:
-    """End an intent that made no node: upstream_error, cancelled or refused."""
+    """End an intent that made no node: upstream_error, cancelled or refused. `reason`: of a reply that was
+    generated all the same.
+    """
     await db.execute(
         """
         UPDATE sessions_app_record SET state = %s, status_code = %s, error_code = %s, error_text = %s,
-        response = %s,
-            engine_ms = %s, finished_at = clock_timestamp()
+            response = %s, reason = %s, engine_ms = %s, finished_at = clock_timestamp()
         WHERE session_id = %s AND id = %s AND state = 'intent'
         """,
-        (state, status_code, error_code, error_text, response, engine_ms, session_id, record_id),
+        (state, status_code, error_code, error_text, response, reason, engine_ms, session_id, record_id),
     )
 
 

@@ -19,11 +19,12 @@ from sessions_app.history.chain import chain
 from sessions_app.history.context import ROOT, context_digest
 from sessions_app.history.harness.detection import detect_harness
 from sessions_app.history.roots import agent_of, system_text
-from sessions_app.json_text import text_of
+from sessions_app.json_text import storable, text_of
 from sessions_app.store import attach, commit
 from sessions_app.store.commit import LateReason, LockedSession
 from sessions_app.store.pool import LOST_CONNECTION, Database, Transaction
 from sessions_app.store.values import NewEvent, NewMessage, NewNode, Reply
+from sessions_app.turns.positioning import NEVER_A_REPLY
 from sessions_app.turns.prepare import Prepared, text_field
 
 logger = logging.getLogger(__name__)
@@ -121,7 +122,7 @@ def new_node(prepared: Prepared, record_id: int, message: Mapping[str, Any], rep
     """The node a reply would become."""
     request, parent = prepared.request, prepared.parent_node
     request_key = prepared.history.request_key
-    reply_key = prepared.history.matcher.key(message)
+    reply_key = None if message.get("role") in NEVER_A_REPLY else prepared.history.matcher.key(message)
     prefix_key = None if request_key is None or reply_key is None else chain(request_key, reply_key)
     parent_digest = parent.context_digest if parent else ROOT
     return NewNode(
@@ -172,7 +173,7 @@ def _messages(prepared: Prepared, message: Mapping[str, Any]) -> tuple[NewMessag
 
 def _role(message: Mapping[str, Any]) -> str:
     role = message.get("role")
-    return role[:40].replace("\x00", "") if isinstance(role, str) else ""
+    return storable(role)[:40] if isinstance(role, str) else ""
 
 
 def _reply_events(prepared: Prepared, prefix_key: bytes | None, reply: Reply) -> list[NewEvent]:

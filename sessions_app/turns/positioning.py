@@ -29,7 +29,8 @@ from sessions_app.store.values import AttachRow, NodeRow, PathMessage, SessionSe
 
 _NEWEST = 16
 """Candidate prefixes tried first; the deepest match is nearly always among the last few."""
-_NEVER_A_REPLY = frozenset({"user", "system", "developer", "tool"})
+NEVER_A_REPLY = frozenset({"user", "system", "developer", "tool"})
+"""Roles whose prefixes are not looked up. A reply of such a role gets no key, so that it is walked to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,7 @@ class History:
     def candidates(self) -> list[bytes]:
         """Keys of the prefixes that may end with a reply, shortest first."""
         pairs = zip(self.keys, self.messages, strict=True)
-        return [
-            key for key, message in pairs if key is not None and message.get("role") not in _NEVER_A_REPLY
-        ]
+        return [key for key, message in pairs if key is not None and message.get("role") not in NEVER_A_REPLY]
 
 
 @dataclass(frozen=True, slots=True)

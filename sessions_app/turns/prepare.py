@@ -12,6 +12,7 @@ from sessions_app import errors
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.history.matchers.base import MessageMatcher
 from sessions_app.history.roots import RootLabel
+from sessions_app.json_text import storable
 from sessions_app.packing import EMPTY_IDS, Ids
 from sessions_app.rendering.protocol import Renderer, RendererRefused
 from sessions_app.store import attach, records
@@ -410,9 +411,9 @@ def room(settings: SessionSettings, prompt: Prompt) -> int | None:
 
 
 def text_field(request: ChatRequest, name: str) -> str | None:
-    """A text the request's body names."""
+    """A text the request's body names, as a column can hold it."""
     value = request.body.get(name)
-    return value if isinstance(value, str) else None
+    return storable(value) if isinstance(value, str) else None
 
 
 def _json(value: str | None) -> str | None:

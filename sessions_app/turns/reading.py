@@ -13,8 +13,6 @@ from sessions_app.store.read import LateRow
 from sessions_app.store.values import PathMessage, TurnRow
 from sessions_app.turns import recording
 
-_MARKER = "$tito"
-
 
 def prompts_of(turns: Sequence[TurnRow]) -> Iterator[Ids]:
     """The ids fed in each turn of a path that begins at its root, one at a time."""
@@ -69,7 +67,7 @@ def reply_of(
     if with_tokens:
         entries = _entries(turn.logprobs, turn.completion, turn.logprob_texts)
         values = dict(zip(names, (prompt, turn.completion, entries), strict=True))
-    reply: dict[str, Any] = _filled(json.loads(turn.response), values)
+    reply = _filled_reply(json.loads(turn.response), values)
     for kind, payload in (side or {}).items():
         reply["choices"][0]["meta_info"][kind] = base64.b64encode(payload).decode()
     return reply
@@ -82,8 +80,7 @@ def late_reply(late: LateRow) -> dict[str, Any]:
         recording.COMPLETION: late.completion,
         recording.LOGPROBS: _entries(late.logprobs, late.completion, None),
     }
-    reply: dict[str, Any] = _filled(json.loads(late.response), values)
-    return reply
+    return _filled_reply(json.loads(late.response), values)
 
 
 def _entries(logprobs: Logprobs, ids: Ids, texts: str | None) -> list[list[Any]]:
@@ -94,15 +91,40 @@ def _entries(logprobs: Logprobs, ids: Ids, texts: str | None) -> list[list[Any]]
     return [[logprob, token, *more] for (logprob, token), more in zip(pairs, rest, strict=True)]
 
 
-def _filled(value: Any, values: dict[str, Any]) -> Any:
-    """A value with every marker replaced by what it stands for."""
-    if isinstance(value, dict):
-        if len(value) == 1 and value.get(_MARKER) in values:
-            return values[value[_MARKER]]
-        return {key: _filled(item, values) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_filled(item, values) for item in value]
-    return value
+def _filled(holder: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """An object whose values are put back where a marker stands for them. Looks no deeper: `recording` does
+    not.
+    """
+    return {
+        name: _restored(value, values) if recording.is_marker(value) else value
+        for name, value in holder.items()
+    }
+
+
+def _restored(value: dict[str, Any], values: dict[str, Any]) -> Any:
+    name = value[recording.MARKER]
+    return value[recording.WRAPPED] if name == recording.WRAPPED else values[name]
+
+
+def _filled_reply(reply: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """A reply with its arrays, which stand at the top, in the first choice and in its `meta_info`."""
+    filled = {**reply, **_filled(_own_arrays(reply, "prompt_token_ids"), values)}
+    choices = filled.get("choices")
+    if choices:
+        filled["choices"] = [_filled_choice(choices[0], values), *choices[1:]]
+    return filled
+
+
+def _filled_choice(choice: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    filled = {**choice, **_filled(_own_arrays(choice, "token_ids", "prompt_token_ids"), values)}
+    meta = choice.get("meta_info")
+    if isinstance(meta, dict):
+        filled["meta_info"] = {**meta, **_filled(_own_arrays(meta, "output_token_logprobs"), values)}
+    return filled
+
+
+def _own_arrays(holder: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: holder[name] for name in names if name in holder}
 
 
 def stored_messages(messages: Sequence[PathMessage]) -> list[Any]:

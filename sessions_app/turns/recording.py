@@ -1,7 +1,8 @@
 """What a record keeps of a request and of a reply: everything, but nothing twice.
 
 Arrays and texts that are stored elsewhere leave a marker `{"$tito": NAME}` in their place, so that key
-order and values come back as they were. `reading` is the way back.
+order and values come back as they were; what a client sent in that form is wrapped, and comes back too.
+`reading` is the way back.
 """
 
 from collections.abc import Mapping
@@ -12,22 +13,33 @@ from typing import Any
 import numpy as np
 
 from sessions_app.backends.base import Generation
-from sessions_app.json_text import dumps, text_of
+from sessions_app.json_text import dumps, storable, text_of
 from sessions_app.packing import Ids
 from sessions_app.store.values import AttachRow, Reply, SideData
 from sessions_app.turns.values import ChatRequest
 
+MARKER, WRAPPED = "$tito", "value"
 MESSAGES, TOOLS, PROMPT, COMPLETION, LOGPROBS = "messages", "tools", "prompt", "completion", "logprobs"
 
 
 def marker(name: str) -> dict[str, str]:
     """What stands where something stored elsewhere was."""
-    return {"$tito": name}
+    return {MARKER: name}
 
 
 def request_params(body: Mapping[str, Any], prompt: Ids) -> str:
     """The outgoing body as JSON text, without conversation, tools and ids."""
     return text_of({name: _param(name, value, prompt) for name, value in body.items()})
+
+
+def client_params(request: ChatRequest, sent_as_chat: bool) -> str | None:
+    """What the client asked for and the outgoing body cannot say; None where that says it all."""
+    if request.own_params is not None:
+        return text_of(dict(request.own_params))
+    if sent_as_chat:
+        return None
+    kept = {name: value for name, value in request.body.items() if name not in (MESSAGES, TOOLS)}
+    return text_of(kept) if kept else None
 
 
 def _param(name: str, value: Any, prompt: Ids) -> Any:
@@ -37,7 +49,12 @@ def _param(name: str, value: Any, prompt: Ids) -> Any:
         return marker(MESSAGES)
     if name == "tools" and value:
         return marker(TOOLS)
-    return value
+    return {MARKER: WRAPPED, WRAPPED: value} if is_marker(value) else value
+
+
+def is_marker(value: Any) -> bool:
+    """Whether a value has the form of a marker."""
+    return isinstance(value, dict) and MARKER in value
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +121,8 @@ def stored_reply(
         response=text_of(_without_arrays(reply)),
         response_id=_storable(generation.response_id),
         finish_reason=generation.finish_reason,
-        raw_finish_reason=generation.raw_finish_reason,
-        weight_version=generation.weight_version,
+        raw_finish_reason=_storable(generation.raw_finish_reason),
+        weight_version=_storable(generation.weight_version),
         cached_tokens=generation.cached_tokens,
         worker=generation.worker,
         engine_ms=engine_ms,
@@ -115,8 +132,7 @@ def stored_reply(
 
 
 def _storable(text: str | None) -> str | None:
-    """Text without NUL, which a Postgres text cannot hold."""
-    return text.replace("\x00", "\\u0000") if text else text
+    return text if text is None else storable(text)
 
 
 def _without_arrays(reply: Mapping[str, Any]) -> dict[str, Any]:

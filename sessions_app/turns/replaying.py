@@ -6,7 +6,8 @@ try generates. Nothing is replayed for another body: that is a conflict.
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,8 +102,22 @@ class Replays:
         if arrival.idempotency_key is not None:
             await claims.settle(self._db, settings.id, arrival.idempotency_key, record_id)
 
+    @asynccontextmanager
+    async def kept(self, settings: SessionSettings, arrival: Arrival) -> AsyncIterator[None]:
+        """Keep the key of a request that waits before it has a record."""
+        renewal = asyncio.create_task(self._renew(settings, arrival.idempotency_key))
+        try:
+            yield
+        finally:
+            renewal.cancel()
+
+    async def _renew(self, settings: SessionSettings, key: str | None) -> None:
+        while key is not None:
+            await asyncio.sleep(_GRACE_S / 3)
+            await claims.renew(self._db, settings.id, key, ttl_s=self._rules.claim_ttl_s)
+
     async def release(self, settings: SessionSettings, arrival: Arrival) -> None:
-        """Free the key of a request that came to nothing."""
+        """Free the key of a request that came to nothing before it had a record."""
         if arrival.idempotency_key is not None:
             await claims.release(self._db, settings.id, arrival.idempotency_key)
 

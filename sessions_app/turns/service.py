@@ -17,9 +17,11 @@ from uuid import UUID
 from sessions_app import errors
 from sessions_app.backends.base import Generation, GenerationRequest
 from sessions_app.history.harness.profiles import define_profile
+from sessions_app.json_text import storable
 from sessions_app.packing import Ids
 from sessions_app.store import profiles as profiles_store
 from sessions_app.store import records, sessions
+from sessions_app.store.commit import LateReason
 from sessions_app.store.pool import LOST_CONNECTION, Database
 from sessions_app.store.values import Intent, Reply, SessionSettings
 from sessions_app.turns import explaining, recording
@@ -136,10 +138,9 @@ class TurnService:
     async def _generated(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
         """Prepare and generate, which may fail and then claim nothing; commit, which is never cut short."""
         profile = await self.profiles.get(settings.profile)
+        record_id: int | None = None
         try:
-            prepared = await self._prepared(settings, profile, request)
-            outgoing = self._outgoing(prepared, profile)
-            intent = self._intent(prepared, profile, outgoing)
+            prepared, outgoing, intent = await self._planned(settings, profile, request)
             stopwatch = request.arrival.stopwatch
             stopwatch.lap("assemble")
             record_id = await self._preparation.write_intent(prepared, intent)
@@ -150,7 +151,8 @@ class TurnService:
             self.latencies.observe("prepare", (intent.prepare_ms or 0.0) / 1000)
             self.latencies.observe("engine", engine_ms / 1000)
         except BaseException:
-            await asyncio.shield(self._replays.release(settings, request.arrival))
+            if record_id is None:  # else the record's state frees the key
+                await asyncio.shield(self._replays.release(settings, request.arrival))
             raise
         commit = asyncio.create_task(
             self._commit(prepared, profile, outgoing, record_id, generation, engine_ms)
@@ -163,17 +165,30 @@ class TurnService:
         stopwatch.lap("commit")
         return result
 
-    async def _prepared(self, settings: SessionSettings, profile: Profile, request: ChatRequest) -> Prepared:
-        matcher = await self._matching.matcher_of(settings, request.arrival.headers)
+    async def _planned(
+        self, settings: SessionSettings, profile: Profile, request: ChatRequest
+    ) -> tuple[Prepared, GenerationRequest, Intent]:
+        """What is to be generated, and the record that says so. What refuses the request is recorded too."""
         try:
-            prepared = await self._preparation.prepare(settings, profile, matcher, request)
-            while prepared.state.paused:
-                await self._waiting_room.wait(settings.profile)
-                prepared = await self._preparation.prepare(settings, profile, matcher, request)
-            return prepared
+            prepared = await self._prepared(settings, profile, request)
+            outgoing = self._outgoing(prepared, profile)
+            return prepared, outgoing, self._intent(prepared, profile, outgoing)
         except errors.TitoError as error:
-            await self.refuse(settings, request.arrival, error, request)
-            raise
+            refusal = error
+        except RecursionError:
+            refusal = errors.InvalidJson("invalid JSON body: nested too deeply")
+        await self.refuse(settings, request.arrival, refusal, request)
+        raise refusal
+
+    async def _prepared(self, settings: SessionSettings, profile: Profile, request: ChatRequest) -> Prepared:
+        """Prepared while the profile is not paused."""
+        matcher = await self._matching.matcher_of(settings, request.arrival.headers)
+        prepared = await self._preparation.prepare(settings, profile, matcher, request)
+        while prepared.state.paused:
+            async with self._replays.kept(settings, request.arrival):
+                await self._waiting_room.wait(settings.profile)
+            prepared = await self._preparation.prepare(settings, profile, matcher, request)
+        return prepared
 
     def _outgoing(self, prepared: Prepared, profile: Profile) -> GenerationRequest:
         request = prepared.request
@@ -212,6 +227,7 @@ class TurnService:
             retry_of=prepared.retry_of,
             head=prepared.head,
             request_params=recording.request_params(body, outgoing.prompt_ids),
+            client_params=recording.client_params(prepared.request, profile.backend.speaks_chat),
             message_count=len(prepared.request.messages),
             raw_base=raw.base,
             raw_reply=raw.reply,
@@ -269,7 +285,7 @@ class TurnService:
             self._blank_intent(settings.id, arrival),
             message_count=len(request.messages) if request else 0,
             error_code=error.code,
-            error_text=str(error).replace("\x00", ""),
+            error_text=storable(str(error)),
             status_code=error.status,
             prepare_ms=(time.perf_counter() - arrival.started) * 1000,
         )
@@ -301,9 +317,6 @@ class TurnService:
     async def _fail(
         self, session_id: UUID, record_id: int, error: errors.TitoError, engine_ms: float
     ) -> None:
-        answer = None
-        if isinstance(error, errors.UpstreamStatus):
-            answer = error.body[:_KEPT_ANSWER_BYTES].decode(errors="replace").replace("\x00", "")
         try:
             await records.fail(
                 self.db,
@@ -312,8 +325,9 @@ class TurnService:
                 state="upstream_error",
                 status_code=error.status,
                 error_code=error.code,
-                error_text=str(error).replace("\x00", ""),
-                response=answer,
+                error_text=storable(str(error)),
+                response=_answer_text(error),
+                reason=LateReason.FAILED_VALIDATION if errors.refused_answer(error) is not None else None,
                 engine_ms=engine_ms,
             )
         except LOST_CONNECTION:
@@ -345,7 +359,13 @@ class TurnService:
         prompt_tokens = len(prepared.prompt.ids)
         model = str(prepared.request.body.get("model") or profile.name)
         replied = chat_reply(generation, profile.renderer, outgoing.tools, model, prompt_tokens)
-        stored = self._stored(replied, outgoing, engine_ms)
+        try:
+            stored = self._stored(replied, outgoing, engine_ms)
+        except errors.InvalidJson:
+            error = errors.UpstreamInvalidReply("invalid engine reply: nested too deeply")
+            error.answer = generation.reply_text.encode()
+            await self._fail(prepared.settings.id, record_id, error, engine_ms)
+            raise error from None
         committed = await commit_turn(self.db, prepared, record_id, replied.message, stored)
         if committed.seq is not None:
             self._keep_tokens(prepared, committed.seq, generation.ids)
@@ -392,6 +412,14 @@ def _bounded(body: Mapping[str, Any], most: int) -> dict[str, int]:
     name = "max_completion_tokens" if body.get("max_completion_tokens") is not None else "max_tokens"
     asked = body.get(name)
     return {name: min(asked, most) if isinstance(asked, int) and not isinstance(asked, bool) else most}
+
+
+def _answer_text(error: errors.TitoError) -> str | None:
+    """What the engine answered: all of a generation that was refused, the beginning of anything else."""
+    if isinstance(error, errors.UpstreamStatus):
+        return storable(error.body[:_KEPT_ANSWER_BYTES].decode(errors="replace"))
+    answer = errors.refused_answer(error)
+    return None if answer is None else storable(answer.decode(errors="replace"))
 
 
 def _since(started: float) -> float:

@@ -144,6 +144,24 @@ def test_a_failed_request_frees_its_idempotency_key(toy: Toy) -> None:  # noqa: 
     assert "x-tito-replayed" not in answer.headers
 
 
+def test_one_of_those_who_waited_for_a_failed_request_generates(toy: Toy, pool) -> None:  # noqa: F811
+    client, engine = toy
+    session = client.create()
+    calls = len(engine.requests)
+    gate = threading.Event()
+    engine.script(Reply([100, 2], fault="nan_logprob", gate=gate))
+    ask = lambda: client.chat(session, [user("hello")], {"Idempotency-Key": "k5"})  # noqa: E731
+    first = in_flight(pool, engine, ask)
+    waiting = [pool.submit(ask) for _ in range(6)]
+    time.sleep(0.2)
+    engine.script(Reply([100, 2], message=says("ab"), delay_s=0.6))
+    gate.set()
+    assert first.result().code == "upstream_invalid_logprob"
+    assert {future.result().status for future in waiting} == {200}
+    assert len(engine.requests) == calls + 2
+    assert Node.objects.filter(session_id=session).count() == 1
+
+
 def test_a_stored_reply_is_replayed_after_a_restart(tmp_path) -> None:
     key = {"Idempotency-Key": "k3"}
     with toy_server(tmp_path) as (client, engine):
