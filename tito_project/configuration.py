@@ -15,6 +15,10 @@ ON_NONLINEAR = ("reset", "error", "passthrough")
 RETRY_POLICIES = ("resample", "replay")
 ON_TRUNCATED = ("refuse", "close", "join")
 BACKENDS = ("sglang", "sglang-generate", "vllm", "vllm-completions", "vllm-chat", "local", "demo")
+ALERTS = (
+    "fork", "heal", "rollback", "retry", "reset", "truncated", "ill_formed", "glue_unresolved",
+    "upstream_error", "refused", "unattached",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,8 @@ class Configuration:
     r3_layers: int | None
 
     metrics_open: bool
+    alerts: dict[str, float]
+    """Rates above which the health page raises an alarm, by metric."""
     instance_id: str
     checkpoint_cache_mb: int
     """Byte budget of the in-process cache of immutable token arrays."""
@@ -164,6 +170,7 @@ def read(env: Environment) -> Configuration:
         addition_r3=env.flag("TITO_ADDITION_R3", False),
         r3_layers=env.optional_integer("TITO_R3_LAYERS", least=1),
         metrics_open=env.flag("TITO_METRICS_OPEN", False),
+        alerts=env.shares("TITO_ALERTS", ALERTS),
         instance_id=env.text("TITO_INSTANCE_ID", uuid.uuid4().hex),
         checkpoint_cache_mb=env.integer("TITO_CHECKPOINT_CACHE_MB", 256),
         db_pool=env.integer("TITO_DB_POOL", 16, least=1),

@@ -39,6 +39,29 @@ class Environment:
         """Comma-separated, blanks around the items dropped."""
         return tuple(item.strip() for item in self.text(name, default).split(",") if item.strip())
 
+    def shares(self, name: str, allowed: tuple[str, ...]) -> dict[str, float]:
+        """Comma-separated `word=share` pairs with words of a closed list, such as `fork=0.2`; {} when
+        unset."""
+        shares = {}
+        for pair in self.listing(name, ""):
+            word, _, share = pair.partition("=")
+            if word.strip() not in allowed:
+                raise ImproperlyConfigured(
+                    f"{name}={pair!r} does not begin with one of: {', '.join(allowed)}"
+                )
+            shares[word.strip()] = self._bounded_share(name, pair, share)
+        return shares
+
+    @staticmethod
+    def _bounded_share(name: str, pair: str, text: str) -> float:
+        try:
+            share = float(text)
+        except ValueError:
+            share = math.nan
+        if not 0 <= share <= 1:
+            raise ImproperlyConfigured(f"{name}={pair!r} must give a share between 0 and 1")
+        return share
+
     def choice(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
         """One of a closed list."""
         value = self.text(name, default)

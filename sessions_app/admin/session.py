@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from sessions_app.admin.base import ReadOnlyAdmin, short
 from sessions_app.admin.filters import CauseFilter, HappenedFilter, HarnessFilter, MatcherFilter
 from sessions_app.admin.pages.diff_page import diff_page
+from sessions_app.admin.pages.health_page import behind_page, health_page
 from sessions_app.admin.pages.node_page import node_page, token_page
 from sessions_app.admin.pages.session_page import session_page
 from sessions_app.admin.searching import session_ids
@@ -77,9 +78,11 @@ class SessionAdmin(ReadOnlyAdmin):
     search_help_text = "Id prefix, rollout, group, harness, response id, label=value"
 
     def get_urls(self) -> list[URLPattern]:
-        """The pages of a session's nodes stand below the session."""
+        """Pages over all sessions, and those of a session's nodes below the session."""
         node = "<str:session_id>/node/<int:seq>/"
         pages = [
+            ("health/", "tito_health", health_page),
+            ("health/sessions/", "tito_health_sessions", behind_page),
             (node, "tito_node", node_page),
             (node + "tokens/", "tito_tokens", token_page),
             (node + "diff/", "tito_diff", diff_page),

@@ -12,7 +12,13 @@ _Item = dict[str, Any]
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     """Groups of links."""
     return [
-        {"title": "Look", "items": [_rows("Sessions", "session", "account_tree")]},
+        {
+            "title": "Look",
+            "items": [
+                _rows("Sessions", "session", "account_tree"),
+                _item("Health", "admin:tito_health", "monitoring", "sessions_app.view_session"),
+            ],
+        },
         {
             "title": "Rows",
             "collapsible": True,

@@ -68,6 +68,18 @@ def share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "–"
 
 
+@register.filter
+def percent(rate: float) -> str:
+    """A rate in per cent."""
+    return f"{100 * rate:.3g} %"
+
+
+@register.simple_tag
+def session_address(session_id: UUID) -> str:
+    """The page of a session."""
+    return addresses.session_url(session_id)
+
+
 @register.simple_tag
 def node_address(session_id: str, seq: int) -> str:
     """The page of a node."""
