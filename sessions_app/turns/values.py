@@ -58,6 +58,8 @@ class ChatRequest:
     stream: bool
     sidecars: Mapping[int, str] = field(default_factory=dict)
     """What the protocol said of a message beyond its canonical form, by index, as JSON text."""
+    own_params: Mapping[str, Any] | None = None
+    """What the client's body said beside messages and tools, in its own words; None = as in `body`."""
 
 
 @dataclass(frozen=True, slots=True)
