@@ -7,7 +7,7 @@ TITO_AUTH=off every caller may do everything; the server then refuses to listen 
 import hmac
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from uuid import UUID, uuid4
@@ -117,6 +117,15 @@ async def session_by_key(
     if credentials.names_session and credentials.session_id != settings.id.hex:
         raise errors.SessionNotFound(credentials.session_id or "")
     return settings
+
+
+async def count_request(runtime: Runtime, request: Request, named: Mapping[str, str]) -> None:
+    """Raises RateLimited where a key asks too often. `named`: what the URL says, where there is no key."""
+    credentials = credentials_of(request)
+    if runtime.limiter is None or (runtime.configuration.auth != "off" and is_admin(runtime, credentials)):
+        return
+    asking = credentials.key or credentials.session_id or "/".join(named.values())
+    await runtime.limiter.take(key_hash(asking))
 
 
 async def require_any_key(runtime: Runtime, request: Request) -> None:

@@ -6,7 +6,7 @@ from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from sessions_app import errors
-from sessions_app.api import runtime
+from sessions_app.api import access, runtime
 from sessions_app.api.addressing import BY_ATTEMPT, BY_KEY, BY_URL, Addressing
 from sessions_app.api.direct import DirectView, json_response
 from sessions_app.api.proxy import ProxyView
@@ -48,6 +48,7 @@ class CountTokensView(DirectView):
     async def post(self, request: Request, **named: str) -> HttpResponseBase:
         """The length of a fresh render, generation prompt included."""
         state = runtime.current()
+        await access.count_request(state, request, named)
         settings = await self.addressing.session_of(state, request, ANTHROPIC, **named)
         arrival = arrival_of(state, request, ANTHROPIC, reference=False)
         chat = ANTHROPIC.read(Incoming(arrival, loads(arrival.body) if arrival.body else {}, settings))

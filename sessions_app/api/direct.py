@@ -33,6 +33,8 @@ _NOT_PASSED_BACK = frozenset({
 })  # fmt: skip
 
 ERROR_CODE, RETRYABLE = "X-Tito-Error-Code", "X-Tito-Retryable"
+SHOULD_RETRY = "X-Should-Retry"
+"""What the SDKs of OpenAI and Anthropic obey; left alone they send a 409 again."""
 
 
 class BytesParser(BaseParser):
@@ -174,7 +176,7 @@ def bytes_response(body: bytes, status: int = 200, content_type: str = "applicat
 def with_error_headers(response: HttpResponseBase, error: TitoError) -> HttpResponseBase:
     """Machine-readable facts of an error."""
     response[ERROR_CODE] = error.code
-    response[RETRYABLE] = "true" if error.retryable else "false"
+    response[RETRYABLE] = response[SHOULD_RETRY] = "true" if error.retryable else "false"
     if error.retry_after_s is not None:
         response["Retry-After"] = str(error.retry_after_s)
     if refused_answer(error) is not None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from sessions_app.api.rate import KeyLimiter, configured_limiter
 from sessions_app.errors import NotReady
 from sessions_app.store import records
 from sessions_app.store.pool import LOST_CONNECTION, Database
@@ -39,6 +40,8 @@ class Runtime:
     tasks: "set[asyncio.Task[Any]]" = field(default_factory=set)
     """Turns in progress, held so that a vanished client does not lose them."""
     draining: bool = False
+    limiter: KeyLimiter | None = None
+    """None: keys may ask as often as they like."""
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Run work in a task of its own that outlives the request it serves."""
@@ -82,6 +85,7 @@ async def start(
     profiles = Profiles(build)
     await profiles.get(DEFAULT_PROFILE)
     runtime = Runtime(configuration, db, profiles, TurnService(db, profiles, configuration), samples)
+    runtime.limiter = configured_limiter(configuration.key_rate)
     await _settle(runtime)
     _spare_what_stays()
     _current = runtime
@@ -112,5 +116,7 @@ async def stop(runtime: Runtime) -> None:
     await runtime.drain()
     runtime.samples.close()
     await runtime.profiles.close()
+    if runtime.limiter is not None:
+        await runtime.limiter.close()
     await runtime.db.close()
     _current = None

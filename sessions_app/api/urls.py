@@ -23,6 +23,7 @@ from sessions_app.api.inspect import (
     SessionDetailView,
     SessionListView,
 )
+from sessions_app.api.keys import KeysView
 from sessions_app.api.lifecycle import FinishView
 from sessions_app.api.metrics import MetricsView
 from sessions_app.api.models import AttemptModelsView, KeyModelsView, ModelsView
@@ -62,6 +63,7 @@ ROUTES: list[tuple[str, type[DirectView]]] = [
     (r"metrics", MetricsView),
     (r"api/sessions", SessionListView),
     (r"api/sessions/(?P<session_id>[^/]+)", SessionDetailView),
+    (r"api/sessions/(?P<session_id>[^/]+)/keys", KeysView),
     (r"api/sessions/(?P<session_id>[^/]+)/nodes", NodesView),
     (r"api/sessions/(?P<session_id>[^/]+)/records", RecordsView),
     (r"api/sessions/(?P<session_id>[^/]+)/events", EventsView),

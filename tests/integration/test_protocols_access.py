@@ -36,6 +36,15 @@ def closed_server(
         yield client
 
 
+@pytest.fixture(scope="class")
+def limited_server(
+    engine: FakeEngine, django_db_setup: None, django_db_blocker: Any
+) -> Iterator[httpx.Client]:
+    environment = toy_environment(engine) | {"TITO_KEY_RATE": "2"}
+    with shared_server(django_db_blocker, environment) as url, httpx.Client(base_url=url) as client:
+        yield client
+
+
 def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
@@ -105,6 +114,42 @@ class TestWithAuthentication:
         assert chat(closed_server, "/rollout/r-1/attempt/0", **bearer(stranger)).status_code == 401
         assert chat(closed_server, "/rollout/r-1/attempt/0").status_code == 401
 
+    def test_a_rotated_key_opens_the_session_and_the_old_one_nothing(
+        self, closed_server: httpx.Client
+    ) -> None:
+        session, old = create(closed_server)
+        assert chat(closed_server, **bearer(old)).status_code == 200
+        path = f"/api/sessions/{session}/keys"
+        assert closed_server.post(path, headers=bearer(old)).status_code == 401
+        rotated = closed_server.post(path, headers=bearer(ADMIN))
+        new = rotated.json()["key"]
+        assert rotated.headers["X-Tito-Session-Key"] == new
+        assert chat(closed_server, **bearer(old)).status_code == 401
+        assert chat(closed_server, f"/sessions/{session}", **bearer(old)).status_code == 404
+        assert chat(closed_server, **bearer(new)).headers["X-Tito-Node"] == "1"
+
+    def test_a_revoked_session_opens_to_the_admin_alone(self, closed_server: httpx.Client) -> None:
+        session, key = create(closed_server)
+        assert closed_server.delete(f"/api/sessions/{session}/keys", headers=bearer(ADMIN)).status_code == 204
+        assert chat(closed_server, **bearer(key)).status_code == 401
+        assert chat(closed_server, f"/sessions/{session}", **bearer(ADMIN)).status_code == 200
+        missing = closed_server.delete(f"/api/sessions/{'0' * 32}/keys", headers=bearer(ADMIN))
+        assert (missing.status_code, missing.json()["code"]) == (404, "session_not_found")
+
+    def test_keys_reach_neither_the_engine_nor_the_log(
+        self, closed_server: httpx.Client, engine: FakeEngine, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        session, key = create(closed_server)
+        with caplog.at_level("DEBUG"):
+            chat(closed_server, **bearer(key))
+            chat(closed_server, f"/sessions/{session}", **{"X-Api-Key": key, "X-Session-Id": session})
+            closed_server.get("/v1/models", headers=bearer(key[:-1]))
+        for received in engine.requests[-2:]:
+            assert key not in str(received.headers)
+            assert "authorization" not in received.headers
+        ours = [record.getMessage() for record in caplog.records if record.name.startswith("sessions_app")]
+        assert not any(key[:-1] in line for line in ours)
+
     def test_the_list_of_models_needs_a_key_of_some_session(self, closed_server: httpx.Client) -> None:
         _, key = create(closed_server)
         assert closed_server.get("/v1/models").status_code == 401
@@ -156,3 +201,16 @@ class TestModels:
         body = open_server.get("/v1/models", headers={"anthropic-version": "2023-06-01"}).json()
         assert body["has_more"] is False
         assert body["data"][0]["type"] == "model"
+
+
+class TestRates:
+    def test_a_key_that_asks_too_often_is_told_when_to_come_back(self, limited_server: httpx.Client) -> None:
+        session, other = (limited_server.post("/sessions").json()["session_id"] for _ in range(2))
+        answers = [chat(limited_server, **bearer(session)) for _ in range(6)]
+        assert answers[0].status_code == 200
+        refused = next(answer for answer in answers if answer.status_code == 429)
+        assert refused.headers["X-Tito-Error-Code"] == "rate_limited"
+        assert refused.headers["Retry-After"] == "1"
+        assert refused.headers["X-Should-Retry"] == "true"
+        assert refused.json()["error"]["type"] == "rate_limit_error"
+        assert chat(limited_server, **bearer(other)).status_code == 200

@@ -1,6 +1,6 @@
 """An Anthropic request as a ChatRequest: messages, tools and sampling in OpenAI's words."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sessions_app.errors import BadRequest, InvalidSampling, InvalidTools
@@ -18,6 +18,7 @@ _SAMPLING = (
 )  # fmt: skip
 """Fields that mean the same to engines: Anthropic's own, and those that servers of open models add."""
 _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
+_TOOL_FIELDS = ("name", "description", "input_schema")
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
@@ -37,7 +38,34 @@ def read_request(incoming: Incoming) -> ChatRequest:
         template_kwargs=read_template_kwargs(value),
         stream=incoming.wants_stream,
         sidecars=Sidecars(said),
+        own_params=_own_params(value),
     )
+
+
+def _own_params(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything but the conversation: of tools what OpenAI's form does not hold, of messages where cache
+    markers stand in this request."""
+    kept = {name: item for name, item in value.items() if name not in ("messages", "system", "tools")}
+    tools = [_beside(tool, _TOOL_FIELDS) for tool in value.get("tools") or []]
+    if any(tools):
+        kept["tools"] = tools
+    markers = list(_cache_markers(value["messages"]))
+    if markers:
+        kept["cache_markers"] = markers
+    return kept
+
+
+def _cache_markers(messages: list[dict[str, Any]]) -> Iterator[list[Any]]:
+    """Message, block and marker of each marked block."""
+    for at, message in enumerate(messages):
+        content = message["content"]
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            if "cache_control" in block:
+                yield [at, index, block["cache_control"]]
+
+
+def _beside(tool: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+    return {name: item for name, item in tool.items() if name not in known}
 
 
 def blocks_apart(settings: SessionSettings) -> bool:

@@ -59,7 +59,15 @@ def read_request(incoming: Incoming) -> ChatRequest:
         template_kwargs=read_template_kwargs(value),
         stream=incoming.wants_stream,
         sidecars=Sidecars(said),
+        own_params=_own_params(value),
     )
+
+
+def _own_params(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything but the conversation; of tools those that the model is not offered."""
+    kept = {name: item for name, item in value.items() if name not in ("input", "instructions", "tools")}
+    others = [tool for tool in value.get("tools") or [] if tool.get("type") != "function"]
+    return {**kept, "tools": others} if others else kept
 
 
 def _begun(value: Mapping[str, Any], previous: Any) -> list[Canonical]:
