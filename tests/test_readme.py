@@ -30,8 +30,9 @@ DERIVED = {
     "TITO_MODEL": "demo tokenizer",
     "TITO_INSTANCE_ID": "generated",
     "TITO_ON_TRUNCATED": "by policy",
+    "TITO_ALERTS": "none",
 }
-"""Defaults that depend on the folder, the process or the session, as the table words them."""
+"""Defaults whose value says less than its words."""
 OF_DJANGO = {
     "DATABASE_URL": "embedded",
     "REDIS_URL": "embedded",
@@ -129,6 +130,7 @@ def test_derived_defaults_are_what_their_words_say() -> None:
     assert one.model == ""
     assert one.instance_id != other.instance_id
     assert one.on_truncated is None
+    assert one.alerts == {}
     meaning = table()["TITO_ON_TRUNCATED"][1]
     for policy in ("tree", "linear", "rollback"):
         assert f"`{one.truncation_rule(policy)}` ({policy})" in meaning
