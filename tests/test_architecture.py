@@ -30,6 +30,9 @@ FORBIDDEN: dict[str, tuple[str, ...]] = {
         "rest_framework", "sessions_app.models", "sessions_app.api", "sessions_app.protocols",
         "sessions_app.admin",
     ),
+    "sessions_app/auditing": (
+        "rest_framework", "aiohttp", "sessions_app.api", "sessions_app.protocols", "sessions_app.admin",
+    ),
     "sessions_app/protocols": (
         "rest_framework", "psycopg", "sessions_app.models", "sessions_app.api", "sessions_app.store.pool",
         "sessions_app.store.commit", "sessions_app.store.sessions",

@@ -87,6 +87,8 @@ class Configuration:
     addition_r3: bool
     r3_layers: int | None
 
+    drift_audit_nodes: int
+    """Leaves that one run of the drift audit compares; 0 = no audit."""
     metrics_open: bool
     alerts: dict[str, float]
     """Rates above which the health page raises an alarm, by metric."""
@@ -169,6 +171,7 @@ def read(env: Environment) -> Configuration:
         indexer_replay=env.flag("TITO_INDEXER_REPLAY", False),
         addition_r3=env.flag("TITO_ADDITION_R3", False),
         r3_layers=env.optional_integer("TITO_R3_LAYERS", least=1),
+        drift_audit_nodes=env.integer("TITO_DRIFT_AUDIT_NODES", 500),
         metrics_open=env.flag("TITO_METRICS_OPEN", False),
         alerts=env.shares("TITO_ALERTS", ALERTS),
         instance_id=env.text("TITO_INSTANCE_ID", uuid.uuid4().hex),

@@ -5,6 +5,7 @@ can be the distribution column of a sharded database. Natural keys (`session, se
 each other by; the surrogate `id` only names rows in the admin.
 """
 
+from sessions_app.models.drift import DriftFinding
 from sessions_app.models.event import HistoryEvent
 from sessions_app.models.node import Message, Node, SidePayload, TokenCheckpoint
 from sessions_app.models.profile import ModelProfile
@@ -13,6 +14,7 @@ from sessions_app.models.reward import Reward
 from sessions_app.models.session import Session
 
 __all__ = [
+    "DriftFinding",
     "HistoryEvent",
     "IdempotencyClaim",
     "Message",

@@ -30,6 +30,17 @@ class ModelProfile(models.Model):
         default="",
         help_text="Columns set by the environment, comma-separated; they win at each start",
     )
+    verification_key = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        help_text="Renderer and parsers that were verified",
+    )
+    verification = models.TextField(
+        default="[]",
+        help_text="JSON list: the rows of verify_renderer's table",
+    )
+    verified_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
