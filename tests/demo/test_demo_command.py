@@ -57,7 +57,7 @@ def test_agents_work_and_the_table_adds_up(server: str) -> None:
     assert shown["errors"] == 0
     assert shown["retry (retry)"] == 2
     assert shown["fork (message_edited)"] == 2
-    assert shown["fork (unrelated_history)"] == 2, "the sub-agents"
+    assert shown["fork (subagent)"] == 2
     roots = shown["turns"] - shown["healed"]
     assert roots == 8 + 2, "only a first turn and a sub-agent begin anew"
     assert shown["tokenised"] == shown["reused"] + shown["added"]
