@@ -32,15 +32,20 @@ class ReadyView(DirectView):
     http_method_names = ["get"]
 
     async def get(self, request: Request) -> HttpResponseBase:
-        """200 with every part `ok`, else 503 with the parts that are not."""
+        """200 with every part `ok`, else 503 with the parts that are not. Warnings stop nothing."""
         state = runtime.current()
         names = ("database", "migrations", "broker", "engine", "tokenizer")
         checks = (_database(state), _migrations(state), _broker(), _engine(state), _tokenizer(state))
         parts = dict(zip(names, await asyncio.gather(*(_told(check) for check in checks)), strict=True))
         ready = all(part == "ok" for part in parts.values()) and not state.draining
-        return json_response(
-            {"ready": ready, "parts": parts, "draining": state.draining}, 200 if ready else 503
-        )
+        profile = await state.profiles.get(DEFAULT_PROFILE)
+        body = {
+            "ready": ready,
+            "parts": parts,
+            "draining": state.draining,
+            "warnings": list(profile.warnings),
+        }
+        return json_response(body, 200 if ready else 503)
 
 
 async def _told(check: Any) -> str:

@@ -2,6 +2,7 @@
 it sets.
 """
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from psycopg.conninfo import make_conninfo
 
+from sessions_app.auditing.verification import verified
 from sessions_app.backends.factory import create_backend
 from sessions_app.json_text import loads, text_of
 from sessions_app.models import ModelProfile
@@ -19,6 +21,8 @@ from sessions_app.rendering.protocol import Renderer
 from sessions_app.turns.heads import HeadIndex
 from sessions_app.turns.profiles import DEFAULT_PROFILE, Profile
 from tito_project.configuration import Configuration
+
+logger = logging.getLogger(__name__)
 
 _PINNED_BY = {
     "model": "TITO_MODEL",
@@ -56,16 +60,21 @@ def build_profile(name: str) -> Profile | None:
         row = (
             mirrored_default() if name == DEFAULT_PROFILE else ModelProfile.objects.filter(name=name).first()
         )
+        return _built(row) if row is not None else None
     finally:
         connection.close()  # this thread may never ask again, and would keep its place in the pool
-    if row is None:
-        return None
+
+
+def _built(row: ModelProfile) -> Profile:
     configuration = configured(settings.TITO, row)
     try:
         renderer = renderer_of(configuration)
+        warnings = verified(row, renderer).warnings
     except ValueError as error:
-        raise ImproperlyConfigured(f"profile {name!r}: {error}") from error
-    return Profile(name, renderer, create_backend(configuration, renderer), HeadIndex())
+        raise ImproperlyConfigured(f"profile {row.name!r}: {error}") from error
+    for warning in warnings:
+        logger.warning("profile %r: %s fails verify_renderer: %s", row.name, renderer.name, warning)
+    return Profile(row.name, renderer, create_backend(configuration, renderer), HeadIndex(), warnings)
 
 
 def renderer_of(configuration: Configuration) -> Renderer:

@@ -3,8 +3,9 @@
 Pure: it asks the renderer only. Every finding shows the first tokens or values that differ.
 """
 
+import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,9 +14,11 @@ import numpy as np
 from sessions_app.errors import TitoError
 from sessions_app.rendering.protocol import Extension, Ids, Message, Renderer, RendererRefused
 from sessions_app.rendering.token_diff import first_difference, token_diff
-from sessions_app.rendering.verification_cases import SEAMS, TURNS, Case
+from sessions_app.rendering.verification_cases import SEAMS, SYSTEM, TOOL, TURNS, USER, Case
 
 OK, WARN, FAIL, NONE = "ok", "warn", "fail", "none"
+_EDITION = 1
+"""Goes up when a check is added, or judges otherwise: what was stored before is then verified again."""
 _ROLES = {"assistant": WARN, "system": WARN, "tool": WARN, "user": FAIL}
 """Verdict where a role cannot follow a generated turn."""
 
@@ -36,6 +39,11 @@ class Check:
         """For storage with the profile."""
         return asdict(self)
 
+    @classmethod
+    def of(cls, stored: Mapping[str, str]) -> "Check":
+        """The inverse of `as_json`."""
+        return cls(stored["area"], stored["name"], stored["verdict"], stored["detail"])
+
 
 def verify(renderer: Renderer) -> tuple[Check, ...]:
     """Every check, in the order of the table."""
@@ -49,6 +57,26 @@ def verify(renderer: Renderer) -> tuple[Check, ...]:
 def failed(checks: Sequence[Check]) -> bool:
     """Whether anything failed."""
     return any(check.verdict == FAIL for check in checks)
+
+
+def verification_key(renderer: Renderer, tool_parser: str, reasoning_parser: str) -> str:
+    """Hex digest of what the checks depend on: equal keys verify alike."""
+    parts = [_EDITION, renderer.name, renderer.fingerprint, tool_parser, reasoning_parser]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def cannot_render(renderer: Renderer) -> str | None:
+    """The words of a template that prints no conversation at all; None where it prints some."""
+    problem: str | None = None
+    for messages in ([USER], [SYSTEM, USER]):
+        for tools in (None, [TOOL]):
+            try:
+                renderer.render(messages, tools)
+            except TitoError as error:
+                problem = problem or str(error)
+            else:
+                return None
+    return problem
 
 
 def _guarded(

@@ -6,6 +6,7 @@ from typing import Any
 from sessions_app.rendering.protocol import Message, Tool
 
 USER: Message = {"role": "user", "content": "What is in the folder?"}
+SYSTEM: Message = {"role": "system", "content": "You are helpful."}
 NEXT: Message = {"role": "user", "content": "And now?"}
 TEXT: Message = {"role": "assistant", "content": "Nothing much."}
 WHY = "The folder was listed."

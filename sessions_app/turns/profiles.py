@@ -20,6 +20,8 @@ class Profile:
     renderer: Renderer
     backend: Backend
     heads: HeadIndex
+    warnings: tuple[str, ...] = ()
+    """What its renderer cannot do and its backend needs, one line each."""
 
 
 Builder = Callable[[str], Profile | None]
