@@ -23,6 +23,7 @@ from sessions_app.rendering.dummy import (
     results_of,
     standing_for,
 )
+from sessions_app.rendering.joining import overlap
 from sessions_app.rendering.prompt_text import PromptText
 from sessions_app.rendering.protocol import Ids, Message, RendererRefused, Tool
 from sessions_app.rendering.tokenizer import ChatTokenizer
@@ -245,13 +246,3 @@ def _digest(tools: Sequence[Tool] | None) -> bytes:
     if not tools:
         return b""
     return blake2b(json.dumps(tools, default=repr).encode(), digest_size=16).digest()
-
-
-def overlap(served: Ids, block: Ids, limit: int | None = None) -> int:
-    """Length of the longest prefix of `block` (of at most `limit` ids) that `served` ends with."""
-    most = min(served.size, block.size if limit is None else limit)
-    tail, front = served[served.size - most :].tolist(), block[:most].tolist()
-    for length in range(most, 0, -1):
-        if tail[most - length :] == front[:length]:
-            return length
-    return 0

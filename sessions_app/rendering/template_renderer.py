@@ -8,22 +8,17 @@ opener, is neither doubled nor lost; what cannot be told apart is refused with a
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from sessions_app.rendering.base import TemplateRendererBase
 from sessions_app.rendering.chat_template import ChatTemplate
-from sessions_app.rendering.closing import Closing, common_length, overlap
+from sessions_app.rendering.closing import Closing, common_length
 from sessions_app.rendering.comparator import ComparisonRules
 from sessions_app.rendering.dummy import SENTINEL
+from sessions_app.rendering.joining import Joint
 from sessions_app.rendering.parsers.reply import ReplyParser
 from sessions_app.rendering.prompt_text import PromptText, plain_text
 from sessions_app.rendering.protocol import Extension, Ids, Message, Tool
-from sessions_app.rendering.tokenizer import ChatTokenizer, ids_array
+from sessions_app.rendering.tokenizer import ChatTokenizer
 from sessions_app.rendering.turn_marks import learn
-
-_MOST_OPENER_IDS = 4
-"""Leading special ids of a delta that may have been served already."""
-_NOTHING = ids_array([])
 
 
 class TemplateRenderer(TemplateRendererBase):
@@ -42,6 +37,7 @@ class TemplateRenderer(TemplateRendererBase):
         self.append_roles = self._marks.append_roles
         self.max_trim_tokens = 1 if self._marks.openers else 0
         self.stop_token_ids = tokenizer.end_ids | self._marks.closers | self._marks.openers
+        self._joint = Joint(tokenizer.marks, self.stop_token_ids, self._marks.closers, self._marks.openers)
         self.comparison = self._comparison()
 
     def _prompt_text(self, variables: Mapping[str, Any]) -> PromptText:
@@ -59,44 +55,7 @@ class TemplateRenderer(TemplateRendererBase):
         """See Renderer. A cut turn needs no rule of its own: what is missing of the close is added either
         way."""
         close, delta = self._closing.before(last_message, tools, new_messages)
-        return self._joined(served, close.ids, self.tokenizer.encode_after(close.text, delta))
-
-    def _joined(self, served: Ids, glue: Ids, delta: Ids) -> Extension:
-        """The served end against the close and what follows it."""
-        shared = overlap(served, np.concatenate([glue, delta]), glue.size + self._leading_marks(delta))
-        if shared:
-            return Extension(0, glue[shared:], delta[max(0, shared - glue.size) :])
-        last = int(served[-1]) if served.size else -1
-        if last in self._marks.openers:
-            return self._after_opener(last, glue, delta)
-        return Extension(0, glue[self._standing_in(last, glue) :], delta)
-
-    def _leading_marks(self, delta: Ids) -> int:
-        marks = 0
-        for number in delta[:_MOST_OPENER_IDS].tolist():
-            if number not in self.tokenizer.marks:
-                break
-            marks += 1
-        return marks
-
-    @staticmethod
-    def _after_opener(last: int, glue: Ids, delta: Ids) -> Extension:
-        """The turn ended with an opener: the right one is kept as sampled, a wrong one gives way."""
-        if delta.size and int(delta[0]) == last:
-            return Extension(0, _NOTHING, delta[1:])
-        return Extension(1, glue, delta)
-
-    def _standing_in(self, last: int, glue: Ids) -> int:
-        """How many ids of the close a served stop token stands for: those up to itself, or, where the
-        template closes other kinds of turns with it, those up to the close token of this kind."""
-        numbers = glue.tolist()
-        if last in self.stop_token_ids and last in numbers:
-            return numbers.index(last) + 1
-        if last in self._marks.closers:
-            return next(
-                (index + 1 for index, number in enumerate(numbers) if number in self._marks.closers), 0
-            )
-        return 0
+        return self._joint.join(served, close.ids, self.tokenizer.encode_after(close.text, delta))
 
     def _comparison(self) -> ComparisonRules:
         """Tails differ in what engines leave out: the close behind its first mark, or the next opener."""
