@@ -188,8 +188,7 @@ async def _linear(
     lookup = _known(await attach.load_active(db, settings.id), settings.id)
     state, active = lookup.state, lookup.found
     if state.passthrough:
-        found = (await deepest(db, settings.id, history, None)).found
-        return Attachment(state, found, AttachKind.APPEND if found else AttachKind.FORK, active=None)
+        return await _tree(db, settings, history, None)
     decided = position_linear(
         _checkpoint(active.node) if active else None,
         extends=active is not None
