@@ -4,6 +4,8 @@ life.
 
 import logging
 import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
 
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from django.conf import settings
@@ -12,6 +14,8 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tito_project.settings")
 
 _django = get_asgi_application()
+_Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+"""What Django's handler takes for a send channel."""
 
 from sessions_app.api import asgi as direct  # noqa: E402  (needs the applications to be loaded)
 from sessions_app.api import runtime  # noqa: E402
@@ -28,7 +32,7 @@ async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISend
     if scope["type"] == "http" and (found := direct.route(scope["path"])):
         await direct.serve(scope, receive, send, *found)
         return
-    await _django(scope, receive, send)
+    await _django(cast(dict[str, Any], scope), receive, cast(_Send, send))
 
 
 async def _live(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

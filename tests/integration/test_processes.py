@@ -12,8 +12,8 @@ from django.core.management import call_command
 from sessions_app.models import Node, Record
 from tests.client import reply_of, user
 from tests.fakes.engine import FakeEngine, Reply
-from tests.integration.web import web_processes
 from tests.integration.test_cases import fed, says
+from tests.integration.web import web_processes
 from tests.toy import write_model, write_template
 
 pytestmark = pytest.mark.slow
