@@ -161,7 +161,7 @@ def program() -> str:
 
 def test_the_program_is_the_one_that_up_prints() -> None:
     facts = dict.fromkeys((field.name for field in dataclasses.fields(Welcome)), None)
-    welcome = Welcome(**facts | {"base": "http://127.0.0.1:8000"})  # type: ignore[arg-type]
+    welcome = Welcome(**facts | {"base": "http://127.0.0.1:8000"})
     assert program() == welcome.snippet()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from django.urls import reverse
 
+from sessions_app.admin.searching import session_ids
 from sessions_app.backends.demo.server import DemoEngine
 from sessions_app.management.commands.demo import ADMIN_PATH
 from tests.demo.engine import running_demo_engine
@@ -64,7 +65,8 @@ def test_agents_work_and_the_table_adds_up(server: str) -> None:
     assert shown["reused"] > shown["added"] > 0
     assert shown["turns drifted"] > 0.8 * shown["healed"], "the demo engine rarely samples canonical ids"
     assert 0 < shown["ids misplaced"] <= shown["generated"]
-    assert f"{server}/admin/" in ended.stdout
+    group = ended.stdout.partition(f"{server}{ADMIN_PATH}?q=")[2].strip()
+    assert session_ids(group).count() == 8
     assert "\x1b" not in ended.stdout, "no bar, no colour, where no terminal watches"
 
 

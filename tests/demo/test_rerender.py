@@ -54,7 +54,7 @@ class Scripted:
 
 
 async def test_a_render_that_agrees_finds_nothing() -> None:
-    found = await compare(Scripted(SERVED[:50]), "ours")  # type: ignore[arg-type]
+    found = await compare(Scripted(SERVED[:50]), "ours")
     assert (found.paths, found.drifted_paths, found.drifted_turns, found.misplaced_tokens) == (2, 0, 0, 0)
     assert found.sampled_tokens == 20 + 10 + 20
     assert found.text_differences == 2
@@ -73,12 +73,12 @@ async def test_a_render_that_agrees_finds_nothing() -> None:
 )
 async def test_drift_counts_from_its_first_id(at: int, turns: int, misplaced: int) -> None:
     rendered = [*SERVED[:at], 999, *SERVED[at + 1 : 50]]
-    found = await compare(Scripted(rendered), "ours")  # type: ignore[arg-type]
+    found = await compare(Scripted(rendered), "ours")
     assert (found.drifted_paths, found.drifted_turns, found.misplaced_tokens) == (2, turns, misplaced)
 
 
 async def test_the_probe_sends_what_was_sent_and_is_removed() -> None:
     server = Scripted(SERVED[:50])
-    await compare(server, "ours")  # type: ignore[arg-type]
+    await compare(server, "ours")
     assert server.asked == [{"model": "m", "messages": ["said"], "max_tokens": 1}] * 2
     assert server.removed == ["probe"] * 2

@@ -70,7 +70,8 @@ async def _run(base: str, sessions: int, concurrency: int) -> int:
     except NoServer as error:
         raise CommandError(str(error)) from None
     console.print(table(totals))
-    console.print(f"\nLook at them: {server.base}{ADMIN_PATH}", soft_wrap=True, highlight=False)
+    found = f"{server.base}{ADMIN_PATH}?q={plan.group}"
+    console.print(f"\nLook at them: {found}", soft_wrap=True, highlight=False)
     return totals.errors.total()
 
 
