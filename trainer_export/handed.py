@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from sessions_app.store.pool import Executor
-from trainer_export.arguments import is_number
 
 _STALE = """
     UPDATE trainer_export_sample SET stale_at = clock_timestamp(), stale_reason = %s
@@ -46,11 +44,6 @@ class Handed:
     tokens: int
     trained: int
     reward: float | None
-
-
-def number_of(reward: Any) -> float | None:
-    """A reward as the ledger keeps it: None for what is no number."""
-    return float(reward) if is_number(reward) else None
 
 
 async def enter(db: Executor, rows: Sequence[Handed], via: str, job: UUID | None = None) -> None:

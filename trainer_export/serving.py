@@ -26,7 +26,7 @@ from trainer_export.forests.describe import described
 from trainer_export.forests.drift import DriftCache
 from trainer_export.forests.load import Wanted, load_sessions
 from trainer_export.forests.rows import SessionRow, StoredSession
-from trainer_export.handed import Handed, enter, number_of
+from trainer_export.handed import Handed, enter
 from trainer_export.samples.arguments import SamplesArguments
 from trainer_export.samples.cache import SampleCache
 from trainer_export.samples.codec import encode_json, encode_samples
@@ -34,6 +34,7 @@ from trainer_export.samples.forest import leaves_of
 from trainer_export.samples.hooks import resolve_hooks
 from trainer_export.samples.identity import sample_ids
 from trainer_export.samples.payload import samples_payload
+from trainer_export.samples.rewards import number_of
 from trainer_export.samples.rules import AssemblyRules
 from trainer_export.samples.sample import Sample
 from trainer_export.samples.values import SessionForest

@@ -5,6 +5,8 @@ Rewards of inner nodes belong to single turns and never enter the sample's numbe
 """
 
 from collections.abc import Sequence
+from math import isfinite
+from typing import Any
 
 from trainer_export.samples.values import Leaf, Reward
 
@@ -12,6 +14,16 @@ from trainer_export.samples.values import Leaf, Reward
 def scalar_reward(leaf: Leaf, session_rewards: Sequence[Reward]) -> float | None:
     """The reward of a sample; None where nothing was reported."""
     return total(leaf.last.rewards or session_rewards)
+
+
+def number_of(reward: Any) -> float | None:
+    """A sample's reward as one finite number; None for none, and for what is no number."""
+    if not isinstance(reward, int | float) or isinstance(reward, bool):
+        return None
+    try:
+        return float(reward) if isfinite(reward) else None
+    except OverflowError:
+        return None
 
 
 def total(rewards: Sequence[Reward]) -> float | None:

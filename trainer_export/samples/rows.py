@@ -110,12 +110,11 @@ class SampleRow:
         ]
         document["speculative"] = asdict(self.speculative) if self.speculative else None
         for name in ("routed_experts", "indexer_topk"):
-            document[name] = _packed(document[name])
+            document[name] = None if document[name] is None else packed_rows(document[name])
         return document
 
 
-def _packed(rows: Rows | None) -> JsonObject | None:
-    if rows is None:
-        return None
+def packed_rows(rows: Rows) -> JsonObject:
+    """Replay rows as they stand in JSON."""
     data = np.ascontiguousarray(rows, dtype="<i4").tobytes()
     return {"shape": list(rows.shape), "dtype": "int32", "base64": base64.b64encode(data).decode()}

@@ -1,0 +1,161 @@
+"""Where shards go: a local folder or any fsspec URL. What can be seen under a final name is complete.
+
+Files are made in a staging folder of this machine; `publish` puts one under its final name in one step: a
+rename on file systems that have one, a single upload on object stores, whose objects appear when they are
+complete.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+import fsspec
+from fsspec.core import split_protocol
+
+from sessions_app.errors import InvalidArgument
+
+_UPLOAD_IS_ATOMIC = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "memory"})
+PART = ".part-"
+"""Begins the names of files that are not complete."""
+
+
+class Destination(Protocol):
+    """A folder that files are published in."""
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        """A folder of this machine to make files in; gone afterwards."""
+        ...
+
+    def publish(self, file: Path, name: str) -> None:
+        """Put a finished file under its final name, in place of what is there. Raises OSError."""
+        ...
+
+    def move(self, name: str, target: str) -> None:
+        """Give a published file another name; done already where only the target is there."""
+        ...
+
+    def read(self, name: str) -> bytes | None:
+        """A published file; None where there is none."""
+        ...
+
+    def remove_folder(self, name: str) -> None:
+        """Take a folder away with all that is in it, if it is there."""
+        ...
+
+
+def destination_of(url: str) -> Destination:
+    """The destination of a folder or URL. Raises InvalidArgument for a file system that is not there."""
+    protocol, path = split_protocol(url)
+    if protocol in (None, "file", "local"):
+        return LocalFolder(Path(path).expanduser().absolute())
+    try:
+        system, root = fsspec.url_to_fs(url)
+    except (ImportError, ValueError, OSError) as error:
+        raise InvalidArgument(f"destination {protocol}://: {error}") from None
+    return RemoteFolder(system, root.rstrip("/"), protocol in _UPLOAD_IS_ATOMIC)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFolder:
+    """A folder of this machine (or one that looks like it)."""
+
+    folder: Path
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        """Beside the final files, so that publishing is a rename."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=PART, dir=self.folder) as folder:
+            yield Path(folder)
+
+    def publish(self, file: Path, name: str) -> None:
+        """On disk before it has its name."""
+        with file.open("rb") as written:
+            os.fsync(written.fileno())
+        target = self.folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(target)
+        _sync(target.parent)
+
+    def read(self, name: str) -> bytes | None:
+        """The file."""
+        try:
+            return (self.folder / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def move(self, name: str, target: str) -> None:
+        """A rename."""
+        source, final = self.folder / name, self.folder / target
+        if source.exists() or not final.exists():
+            source.replace(final)
+            _sync(final.parent)
+
+    def remove_folder(self, name: str) -> None:
+        """Unlink all of it."""
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFolder:
+    """A folder of an fsspec file system."""
+
+    system: Any
+    root: str
+    atomic_upload: bool
+    """An upload is seen in whole or not at all."""
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        """On the local disk."""
+        with tempfile.TemporaryDirectory(prefix="tito-export-") as folder:
+            yield Path(folder)
+
+    def publish(self, file: Path, name: str) -> None:
+        """Upload, and rename where the upload itself can be seen half done."""
+        target = f"{self.root}/{name}"
+        self.system.makedirs(target.rpartition("/")[0], exist_ok=True)
+        if self.atomic_upload:
+            self.system.put_file(str(file), target)
+            return
+        part = f"{self.root}/{PART}{uuid4().hex}"
+        try:
+            self.system.put_file(str(file), part)
+            self.system.mv(part, target)
+        except BaseException:
+            if self.system.exists(part):
+                self.system.rm_file(part)
+            raise
+
+    def read(self, name: str) -> bytes | None:
+        """The object."""
+        try:
+            return bytes(self.system.cat_file(f"{self.root}/{name}"))
+        except FileNotFoundError:
+            return None
+
+    def move(self, name: str, target: str) -> None:
+        """The file system's own rename; object stores copy and delete."""
+        source, final = f"{self.root}/{name}", f"{self.root}/{target}"
+        if self.system.exists(source) or not self.system.exists(final):
+            self.system.mv(source, final)
+
+    def remove_folder(self, name: str) -> None:
+        """Delete all of it."""
+        if self.system.exists(f"{self.root}/{name}"):
+            self.system.rm(f"{self.root}/{name}", recursive=True)

@@ -1,0 +1,131 @@
+"""What came of an export: every session, node and generated token accounted for. Sums of sums stay sums."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainer_export.samples.native import SessionReport
+from trainer_export.samples.reasons import Reason
+from trainer_export.samples.rows import SampleRow
+from trainer_export.samples.values import JsonObject, SessionForest
+
+_FAILURES_KEPT = 20
+_UNPROVEN = (Reason.CONTEXT, Reason.LOGPROB)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of a shard, or of a whole job."""
+
+    sessions: int = 0
+    rows: int = 0
+    tokens: int = 0
+    trained_tokens: int = 0
+    generated_tokens: int = 0
+    unsampled: int = 0
+    nodes: int = 0
+    masked: Counter[str] = field(default_factory=Counter)
+    """Generated tokens that no row trains, by reason."""
+    statuses: Counter[str] = field(default_factory=Counter)
+    """Rows by status."""
+    dropped_sessions: Counter[str] = field(default_factory=Counter)
+    dropped_leaves: Counter[str] = field(default_factory=Counter)
+    dropped_nodes: Counter[str] = field(default_factory=Counter)
+    """Nodes that stand in no row, by reason."""
+    failures: list[JsonObject] = field(default_factory=list)
+    """The first sessions that could not be assembled, with what was said."""
+
+    def add(
+        self, forest: SessionForest, report: SessionReport, filtered: Mapping[int, str], kept: set[int]
+    ) -> None:
+        """One session. `filtered`: leaves that a filter of the job left out; `kept`: nodes in rows."""
+        self.sessions += 1
+        self.nodes += report.nodes
+        self.generated_tokens += report.count.generated
+        self.masked.update(report.count.masked)
+        reasons = {
+            one.leaf: f"filtered_{filtered[one.leaf]}" if one.leaf in filtered else str(one.reason)
+            for one in report.dropped
+        }
+        self.dropped_leaves.update(reasons.values())
+        self.dropped_nodes.update(_nodes(forest, reasons, kept))
+        if not report.rows:
+            self.dropped_sessions[_session_reason(report, reasons)] += 1
+
+    def add_row(self, row: SampleRow) -> None:
+        """One row."""
+        self.rows += 1
+        self.tokens += len(row.tokens)
+        self.trained_tokens += row.trained
+        self.unsampled += row.unsampled
+        self.statuses[row.status] += 1
+
+    def drop(self, session_id: str, reason: str, said: str = "") -> None:
+        """A session without a forest or without rows because of a failure."""
+        self.sessions += 1
+        self.dropped_sessions[reason] += 1
+        if said and len(self.failures) < _FAILURES_KEPT:
+            self.failures.append({"session": session_id, "said": said[:500]})
+
+    def merge(self, other: Mapping[str, Any]) -> None:
+        """Add the counts of another tally's JSON."""
+        for name in _NUMBERS:
+            setattr(self, name, getattr(self, name) + other[name])
+        for name in _COUNTERS:
+            getattr(self, name).update(other[name])
+        self.failures = (self.failures + other["failures"])[:_FAILURES_KEPT]
+
+    def as_json(self) -> JsonObject:
+        """Keys in a fixed order."""
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        counters = {name: dict(sorted(getattr(self, name).items())) for name in _COUNTERS}
+        proof = {
+            "proven": self.trained_tokens,
+            "unproven": {str(reason): self.masked[str(reason)] for reason in _UNPROVEN},
+            "unsampled": self.unsampled,
+            "adds_up": self.generated_tokens == self.trained_tokens + self.masked.total(),
+        }
+        empty = None if self.rows else self._why_empty()
+        return {**numbers, **counters, "proof": proof, "failures": self.failures, "empty_reason": empty}
+
+    def _why_empty(self) -> str:
+        if not self.sessions:
+            return "no session passes the filters"
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in self.dropped_sessions.most_common())
+        return f"no session gave a row ({reasons})"
+
+
+_NUMBERS = ("sessions", "rows", "tokens", "trained_tokens", "generated_tokens", "unsampled", "nodes")
+_COUNTERS = ("masked", "statuses", "dropped_sessions", "dropped_leaves", "dropped_nodes")
+
+
+def _nodes(forest: SessionForest, reasons: Mapping[int, str], kept: set[int]) -> list[str]:
+    """Of each node in no row the reason of the first leaf below it."""
+    parents = {turn.seq: turn.parent for turn in forest.turns}
+    found: dict[int, str] = {}
+    for leaf, reason in reasons.items():
+        at: int | None = leaf
+        while at is not None and at not in kept and at not in found:
+            found[at] = reason
+            at = parents[at]
+    rest = [seq for seq in parents if seq not in found and seq not in kept]
+    return [*found.values(), *[str(Reason.ROLLED_BACK)] * len(rest)]
+
+
+def _session_reason(report: SessionReport, reasons: Mapping[int, str]) -> str:
+    if report.empty_reason == "no_records":
+        return "no_records"
+    named = set(reasons.values())
+    return named.pop() if len(named) == 1 else report.empty_reason or "all_truncated"
+
+
+def differences(one: Any, other: Any, where: str = "") -> dict[str, list[Any]]:
+    """What differs between two reports: path to both values; {} for equal ones."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        found: dict[str, list[Any]] = {}
+        for name in sorted({*one, *other}):
+            below = f"{where}.{name}" if where else name
+            found |= differences(one.get(name), other.get(name), below)
+        return found
+    return {} if one == other else {where: [one, other]}
