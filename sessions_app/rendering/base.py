@@ -98,6 +98,10 @@ class TemplateRendererBase:
             completion, tools, self.stop_token_ids, self.decode, opened=self._reasoning_opened
         )
 
+    def encode(self, text: str) -> Ids:
+        """See Renderer."""
+        return self.tokenizer.encode(text)
+
     def decode(self, ids: Ids | Sequence[int]) -> str:
         """See Renderer."""
         return self.tokenizer.decode(ids)

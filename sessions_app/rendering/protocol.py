@@ -126,6 +126,10 @@ class Renderer(Protocol):
         """The assistant message that the sampled ids spell. Never raises on what a model can produce."""
         ...
 
+    def encode(self, text: str) -> Ids:
+        """Ids of a text that stands alone; special tokens in it become their ids, none is added."""
+        ...
+
     def decode(self, ids: Ids) -> str:
         """Text of ids, special tokens kept."""
         ...

@@ -6,19 +6,22 @@ Pure: it asks the renderer only. Every finding shows the first tokens or values 
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sessions_app.errors import TitoError
+from sessions_app.rendering.parsers.think import closing_of
 from sessions_app.rendering.protocol import Extension, Ids, Message, Renderer, RendererRefused
 from sessions_app.rendering.token_diff import first_difference, token_diff
-from sessions_app.rendering.verification_cases import SEAMS, SYSTEM, TOOL, TURNS, USER, Case
+from sessions_app.rendering.verification_cases import SEAMS, SYSTEM, TOOL, TURNS, USER, Case, with_model_ids
 
 OK, WARN, FAIL, NONE = "ok", "warn", "fail", "none"
 _EDITION = 1
 """Goes up when a check is added, or judges otherwise: what was stored before is then verified again."""
+_SCAFFOLD_IDS = 8
+"""Last ids of a prompt that may be an empty block of reasoning."""
 _ROLES = {"assistant": WARN, "system": WARN, "tool": WARN, "user": FAIL}
 """Verdict where a role cannot follow a generated turn."""
 
@@ -98,7 +101,7 @@ def _seam(renderer: Renderer, case: Case) -> tuple[str, str]:
     said, rewritten = _said(renderer, case, prompt, fresh)
     if said is None:
         return NONE, "the template does not print it"
-    served = np.concatenate([prompt, said])
+    served = np.concatenate([prompt, _thought(renderer, prompt, said), said])
     try:
         extension = renderer.extend(served, case.turn, case.new, case.tools, cut=not case.stop_served)
     except RendererRefused as error:
@@ -160,17 +163,39 @@ def _role(renderer: Renderer, role: str, otherwise: str) -> Check:
 
 
 def _round_trip(renderer: Renderer, case: Case) -> tuple[str, str]:
-    """The turn as the template prints it, read back."""
+    """The turn as the template prints it, read back; calls with ids of ours, else as models make them."""
+    verdict, detail = _read_back(renderer, case)
+    if verdict != FAIL or not case.turn.get("tool_calls"):
+        return verdict, detail
+    again = _read_back(renderer, replace(case, turn=with_model_ids(case.turn)))
+    return again if again[0] == OK else (verdict, detail)
+
+
+def _read_back(renderer: Renderer, case: Case) -> tuple[str, str]:
     prompt = renderer.render(case.history, case.tools)
     alone = _alone(renderer, case, prompt)
     if not _prints(renderer, alone, case):
         return NONE, "the template does not print it"
-    parsed = renderer.parse(_spoken(renderer, alone, case), case.tools)
+    said = _spoken(renderer, alone, case)
+    parsed = renderer.parse(np.concatenate([_thought(renderer, prompt, said), said]), case.tools)
     wanted, found = _facts(case.turn), _facts(parsed.message)
     for field, value in wanted.items():
         if found[field] != value:
-            return FAIL, f"{field} {value!r} is read back as {found[field]!r}"
+            return _misread(renderer, prompt, wanted, f"{field} {value!r} is read back as {found[field]!r}")
     return (FAIL, "read back as malformed") if parsed.ill_formed else (OK, "")
+
+
+def _misread(renderer: Renderer, prompt: Ids, wanted: dict[str, Any], detail: str) -> tuple[str, str]:
+    """No failure where the generation prompt has ended the reasoning before the model could begin it."""
+    if wanted["reasoning"] and "</think" in renderer.decode(prompt[-_SCAFFOLD_IDS:]):
+        return NONE, "the generation prompt leaves no room for reasoning"
+    return FAIL, detail
+
+
+def _thought(renderer: Renderer, prompt: Ids, said: Ids) -> Ids:
+    """What the model says first where the prompt has opened its reasoning and the turn has none."""
+    closing = closing_of(renderer.decode(prompt))
+    return renderer.encode("" if closing.strip() in renderer.decode(said) else closing)
 
 
 def _facts(message: Message) -> dict[str, Any]:

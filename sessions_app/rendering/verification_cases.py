@@ -51,6 +51,15 @@ def calls(*paths: str, **fields: Any) -> Message:
     return {"role": "assistant", "content": "", "tool_calls": made, **fields}
 
 
+def with_model_ids(turn: Message) -> Message:
+    """The same calls under ids in the form of models that spell the function's name there."""
+    made = [
+        {**call, "id": f"functions.{call['function']['name']}:{index}"}
+        for index, call in enumerate(turn["tool_calls"])
+    ]
+    return {**turn, "tool_calls": made}
+
+
 def results(count: int) -> tuple[Message, ...]:
     """Answers to that many calls."""
     return tuple(

@@ -11,7 +11,7 @@ import pytest
 
 from sessions_app.errors import InvalidTemplateKwargs, TemplateError
 from sessions_app.rendering.package.renderer import PackageRenderer
-from sessions_app.rendering.protocol import Message, RendererRefused
+from sessions_app.rendering.protocol import Message
 from sessions_app.rendering.tokenizer import ChatTokenizer
 from tests.rendering.support import HISTORY, array, fed
 
@@ -78,16 +78,24 @@ def test_results_of_calls_share_a_block() -> None:
     )
 
 
-@pytest.mark.parametrize("new", [[], [{"role": "assistant", "content": "x"}]])
-def test_what_the_bridge_refuses_has_a_cause(new: list[Message]) -> None:
-    with pytest.raises(RendererRefused) as caught:
-        continued("a1<|im_end|>", new)
-    assert caught.value.cause == "renderer_refused"
+@pytest.mark.parametrize(
+    ("new", "told"),
+    [
+        ([], ""),
+        (
+            [{"role": "assistant", "content": "x"}],
+            "<|im_start|>assistant\n<think>\n\n</think>\n\nx<|im_end|>\n",
+        ),
+    ],
+)
+def test_what_the_bridge_refuses_is_read_off_a_render(new: list[Message], told: str) -> None:
+    assert continued("a1<|im_end|>", new).endswith(f"a1<|im_end|>\n{told}<|im_start|>assistant\n")
 
 
-def test_served_ids_without_a_turn_are_refused() -> None:
-    with pytest.raises(RendererRefused, match="cannot be found"):
-        qwen3().extend(array([1, 2, 3]), {"role": "assistant", "content": ""}, [NEXT], None)
+def test_a_last_turn_that_cannot_be_found_is_read_off_a_render() -> None:
+    renderer = qwen3()
+    extension = renderer.extend(array([1, 2, 3]), {"role": "assistant", "content": ""}, [NEXT], None)
+    assert renderer.decode(extension.ids).startswith("<|im_end|>\n<|im_start|>user\nq2<|im_end|>")
 
 
 def test_the_bridge_sees_only_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +116,7 @@ def test_the_bridge_sees_only_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_roles_and_stops_are_the_familys() -> None:
     renderer = qwen3()
-    assert renderer.append_roles == {"system", "tool", "user"}
+    assert renderer.append_roles == {"assistant", "system", "tool", "user"}
     assert {renderer.decode([number]) for number in renderer.stop_token_ids} == {
         "<|im_end|>",
         "<|endoftext|>",

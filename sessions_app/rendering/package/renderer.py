@@ -1,8 +1,9 @@
 """`renderers:FAMILY`: a hand-written family of the package `renderers`.
 
-Its bridge continues served ids by itself. Invariants: the bridge sees only the last turn and a short piece
-of what stands before it, so its cost does not grow with the history; what it would drop of the served ids
-beyond one boundary token is a refusal, and so is everything that it refuses itself.
+Its bridge continues served ids by itself; it is believed where it spells what the family renders, which is
+tried on dummy turns. Elsewhere, and where it refuses, the seam is read off the family's renders. Invariants:
+neither sees more of the history than the last turn and a short piece before it, so the cost does not grow
+with the history; no more than one boundary token of the served ids is dropped.
 """
 
 import hashlib
@@ -15,11 +16,16 @@ import numpy as np
 from sessions_app.errors import InvalidTemplateKwargs, TemplateError
 from sessions_app.rendering.clones import Clones
 from sessions_app.rendering.comparator import ComparisonRules, Mismatch, compare
+from sessions_app.rendering.dummy import ONE_CALL, TEXT_TURN, TOOL, calls_of, results_of
+from sessions_app.rendering.joining import Joint
 from sessions_app.rendering.package import catalogue
+from sessions_app.rendering.package.kwargs import for_package, overlaid
 from sessions_app.rendering.package.messages import package_messages
+from sessions_app.rendering.package.seams import FamilySeams
 from sessions_app.rendering.package.tokenizer import PackageTokenizer
 from sessions_app.rendering.parsers.package import called
 from sessions_app.rendering.parsers.reply import before_stop, ill_formed, well_formed
+from sessions_app.rendering.parsers.think import closing_of
 from sessions_app.rendering.preparation import canonical, wrapped_tools
 from sessions_app.rendering.protocol import Extension, Ids, Message, ParsedReply, RendererRefused, Tool
 from sessions_app.rendering.tokenizer import ChatTokenizer, ids_array
@@ -30,8 +36,9 @@ _LEFT_OF_TURN = 64
 _USER: Message = {"role": "user", "content": "dummy user"}
 _SPOKEN: Message = {"role": "assistant", "content": "x"}
 _ROLES: Mapping[str, Message] = {
+    "assistant": _SPOKEN,
     "system": {"role": "system", "content": "x"},
-    "tool": {"role": "tool", "content": "x", "tool_call_id": "call00001", "name": "probe"},
+    "tool": results_of(ONE_CALL)[0],
     "user": {"role": "user", "content": "x"},
 }
 
@@ -43,9 +50,11 @@ class PackageRenderer:
         self.tokenizer = tokenizer
         self.name = f"renderers:{family}"
         self.launch_kwargs_name = self.name
-        self.template_kwargs: Mapping[str, Any] = dict(kwargs)
+        self.template_kwargs: Mapping[str, Any] = overlaid(family, {}, kwargs)
         self._family = family
-        self._inner = catalogue.make(family, PackageTokenizer(tokenizer), dict(kwargs))
+        self._inner = catalogue.make(
+            family, PackageTokenizer(tokenizer), for_package(family, self.template_kwargs)
+        )
         self.vocab_size = tokenizer.vocab_size
         self.tokenizer_fingerprint = tokenizer.fingerprint
         self.template_fingerprint = _digest(["renderers", catalogue.version(), family])
@@ -56,6 +65,14 @@ class PackageRenderer:
         self._told = self._prompt[: _common(self._rendered([_USER], None, False), self._prompt)]
         self._header = self._generation_header()
         self.max_trim_tokens = 1
+        self._seams = FamilySeams(self._wrapped, self.decode, self.stop_token_ids)
+        self._joint = self._how_turns_end()
+        self._believed = frozenset(
+            (calls, ended)
+            for calls in (False, True)
+            for ended in (False, True)
+            if self._bridges(calls, ended)
+        )
         self.append_roles = frozenset(role for role, message in _ROLES.items() if self._appends(message))
         self.comparison = self._comparison()
         self._clones: Clones[Self] = Clones()
@@ -66,7 +83,7 @@ class PackageRenderer:
             return self
         if not isinstance(overrides, Mapping):
             raise InvalidTemplateKwargs("chat_template_kwargs must be an object")
-        merged = {**self.template_kwargs, **overrides}
+        merged = overlaid(self._family, self.template_kwargs, overrides)
         return self if merged == self.template_kwargs else self._clones.get(merged, self._with)
 
     def _with(self, kwargs: Mapping[str, Any]) -> Self:
@@ -102,11 +119,42 @@ class PackageRenderer:
         *,
         cut: bool = False,
     ) -> Extension:
-        """See Renderer. The bridge closes a turn that was cut by itself."""
+        """See Renderer. A turn that was cut is closed either way."""
+        kind = (bool(calls_of(last_message)), bool(served.size) and int(served[-1]) in self.stop_token_ids)
+        if kind in self._believed:
+            try:
+                extension = self._by_bridge(served, new_messages, tools)
+            except RendererRefused:
+                pass
+            else:
+                if not self._keeps_wrong_opener(served, extension):
+                    return extension
+        return self._by_rendering(served, last_message, new_messages, tools)
+
+    def _keeps_wrong_opener(self, served: Ids, extension: Extension) -> bool:
+        """The turn ended with the opener of another message than the one that follows."""
+        ids, openers = extension.ids, self._joint.openers
+        if extension.trim or not ids.size or not served.size:
+            return False
+        return int(served[-1]) in openers and int(ids[0]) in openers
+
+    def _by_bridge(
+        self, served: Ids, new_messages: Sequence[Message], tools: Sequence[Tool] | None
+    ) -> Extension:
         start = self._start_of_turn(served)
         left = served[max(0, start - self._header.size - _LEFT_OF_TURN) : start].tolist()
         turn = served[start:].tolist()
         return self._extension([*left, *turn], self._bridged(left, turn, new_messages, tools))
+
+    def _by_rendering(
+        self,
+        served: Ids,
+        last_message: Message,
+        new_messages: Sequence[Message],
+        tools: Sequence[Tool] | None,
+    ) -> Extension:
+        close, delta = self._seams.between(last_message, new_messages, tools)
+        return self._joint.join(served, close, delta)
 
     def _bridged(
         self, left: list[int], turn: list[int], new: Sequence[Message], tools: Sequence[Tool] | None
@@ -148,6 +196,10 @@ class PackageRenderer:
             return ill_formed(text)
         return well_formed(parsed.content or "", parsed.reasoning_content or None, calls)
 
+    def encode(self, text: str) -> Ids:
+        """See Renderer."""
+        return self.tokenizer.encode(text)
+
     def decode(self, ids: Ids | Sequence[int]) -> str:
         """See Renderer."""
         return self.tokenizer.decode(ids)
@@ -171,24 +223,75 @@ class PackageRenderer:
                 return int(position) + size
         raise RendererRefused(_REFUSED, f"{self.name}: the last turn cannot be found")
 
-    def _appends(self, message: Message) -> bool:
-        """Whether the bridge takes a message of this role behind a turn of text."""
-        start = len(self._told) + self._header.size
+    def _wrapped(
+        self, messages: Sequence[Message], tools: Sequence[Tool] | None, add_generation_prompt: bool
+    ) -> list[int]:
+        return self._rendered(messages, wrapped_tools(tools), add_generation_prompt)
+
+    def _how_turns_end(self) -> Joint:
+        """Stop tokens close turns; in families whose turns have no close they open the next message."""
+        closed = self._closed_at() is not None
+        closers = self.stop_token_ids if closed else frozenset[int]()
+        openers = frozenset[int]() if closed else self._first_marks()
+        return Joint(self.tokenizer.marks, self.stop_token_ids, closers, openers)
+
+    def _first_marks(self) -> frozenset[int]:
+        """Stop tokens that a new message begins with."""
+        firsts = set()
+        for role, message in _ROLES.items():
+            turn = ONE_CALL if role == "tool" else TEXT_TURN
+            try:
+                firsts |= set(self._seams.between(turn, [message], [TOOL])[1][:1].tolist())
+            except RendererRefused:
+                continue
+        return frozenset(firsts) & self.stop_token_ids
+
+    def _bridges(self, calls: bool, ended: bool) -> bool:
+        """Whether the bridge spells what the family renders behind a turn of this kind."""
+        turn, new = (ONE_CALL, [_ROLES["tool"]]) if calls else (TEXT_TURN, [_USER])
+        tools = [TOOL] if calls else None
         try:
-            self._bridged(self._prompt[:start], self._spoken[start : self._last_mark() + 1], [message], None)
-        except RendererRefused:
+            served = self._served_dummy(turn, new, tools, ended)
+            bridged, rendered = (
+                self._by_bridge(served, new, tools),
+                self._by_rendering(served, turn, new, tools),
+            )
+        except (RendererRefused, TemplateError):
+            return False
+        return self._spelt(served, bridged) == self._spelt(served, rendered)
+
+    def _served_dummy(self, turn: Message, new: list[Message], tools: list[Tool] | None, ended: bool) -> Ids:
+        """A prompt and a dummy turn, up to its stop token or without it."""
+        prompt = self._wrapped([_USER], tools, True)
+        told = self._wrapped([_USER, turn], tools, False)
+        close, delta = self._seams.between(turn, new, tools)
+        spoken = told[_common(prompt, told) : len(told) - close.size]
+        thought = self.encode(closing_of(self.decode(prompt)))
+        stop = np.concatenate([close, delta])[:1].tolist() if ended else []
+        return ids_array([*prompt, *thought.tolist(), *spoken, *stop])
+
+    def _spelt(self, served: Ids, extension: Extension) -> str:
+        return self.decode(np.concatenate([served[: served.size - extension.trim], extension.ids]))
+
+    def _appends(self, message: Message) -> bool:
+        """Whether a message of this role can follow a generated turn: results of tools a call."""
+        turn, tools = (ONE_CALL, [TOOL]) if message["role"] == "tool" else (TEXT_TURN, None)
+        try:
+            self.extend(self._served_dummy(turn, [message], tools, True), turn, [message], tools)
+        except (RendererRefused, TemplateError):
             return False
         return True
 
-    def _last_mark(self) -> int:
-        """Position of the last special token of a turn of text, or of its last id."""
-        marks = [i for i, number in enumerate(self._spoken) if number in self.stop_token_ids]
-        return marks[-1] if marks else len(self._spoken) - 1
+    def _closed_at(self) -> int | None:
+        """Position of the stop token that closes a turn of text; None in families without closes."""
+        start = len(self._told) + self._header.size
+        behind = range(start, len(self._spoken))
+        return next((at for at in behind if self._spoken[at] in self.stop_token_ids), None)
 
     def _comparison(self) -> ComparisonRules:
         """Tails differ in the stop tokens that open the next message and in the text behind a stop token."""
-        closed = self._spoken[self._last_mark()] in self.stop_token_ids
-        trailing = frozenset(self._spoken[self._last_mark() + 1 :]) if closed else self.stop_token_ids
+        closed_at = self._closed_at()
+        trailing = self.stop_token_ids if closed_at is None else frozenset(self._spoken[closed_at + 1 :])
         return ComparisonRules(self.tokenizer.special_ids, trailing, self.decode(self._header))
 
 

@@ -3,14 +3,23 @@
 A block that is never closed, or a close without an opener, is plain text.
 """
 
+import re
 from dataclasses import dataclass
 
 _OPEN, _CLOSE = "<think>", "</think>"
+_MARK = re.compile(r"<(/?)(think[^<>]*)>")
+"""Marks of reasoning as families spell them, e.g. `<think:opensource>`."""
 
 
 def opens_reasoning(generation_prompt: str) -> bool:
     """Whether a prompt ends inside a block, so that the model starts in the middle of its reasoning."""
     return generation_prompt.rfind(_OPEN) > generation_prompt.rfind(_CLOSE)
+
+
+def closing_of(prompt: str) -> str:
+    """What a model says to end the reasoning that a prompt has opened; "" where none is open."""
+    marks = _MARK.findall(prompt)
+    return f"</{marks[-1][1]}>\n\n" if marks and not marks[-1][0] else ""
 
 
 @dataclass(frozen=True, slots=True)
