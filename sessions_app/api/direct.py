@@ -20,6 +20,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from sessions_app.api.openapi.inspection import DirectSchema
 from sessions_app.errors import MethodNotAllowed, TitoError, refused_answer
 from sessions_app.json_text import dumps
 from sessions_app.protocols.errors import plain_error
@@ -95,6 +96,7 @@ class DirectView(APIView):
     parser_classes = (BytesParser,)
     renderer_classes = (ExactJSONRenderer,)
     content_negotiation_class = FixedNegotiation
+    schema = DirectSchema()
     view_is_async = True
 
     async def dispatch(  # type: ignore[override]
