@@ -91,6 +91,23 @@ def _forest(values: Totals) -> Iterator[Metric]:
     for status, count in values.sessions.items():
         sessions.add_metric([status], count)
     yield sessions
+    yield from _drift(values)
+
+
+def _drift(values: Totals) -> Iterator[Metric]:
+    """Gauges: an audit under another renderer takes the place of an earlier one."""
+    paths = GaugeMetricFamily(
+        "tito_drift_paths", "Paths compared with a fresh render, by outcome", labels=["outcome"]
+    )
+    for outcome, count in values.drift.items():
+        paths.add_metric([outcome], count)
+    yield paths
+    classes = GaugeMetricFamily(
+        "tito_drift_paths_by_class", "Paths that differ from a fresh render, by class", labels=["class"]
+    )
+    for name, count in values.drift_classes.items():
+        classes.add_metric([name], count)
+    yield classes
 
 
 async def _process(state: Runtime) -> list[Metric]:

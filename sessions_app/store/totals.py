@@ -25,6 +25,10 @@ class Totals:
     """By state."""
     sessions: dict[str, int]
     """By status."""
+    drift: dict[str, int]
+    """Audited paths by outcome."""
+    drift_classes: dict[str, int]
+    """Audited paths by class of difference; a path may count under several."""
 
 
 _SUMMED = {
@@ -41,6 +45,15 @@ _SUMMED = {
 }
 """Field of Totals: column of the session."""
 
+_DRIFT_CLASSES = {
+    **{
+        name: f"{name} > 0"
+        for name in ("special_token_count", "special_token_type", "assistant_text", "non_assistant_text")
+    },
+    **{name: name for name in ("template_mismatch", "retoken_mismatch", "others_mismatch")},
+}
+"""Class: what a finding of it fulfils."""
+
 
 async def load_totals(db: Executor) -> Totals:
     """The sums as they are now."""
@@ -52,9 +65,22 @@ async def load_totals(db: Executor) -> Totals:
     )
     records = await db.fetch_all("SELECT state, count(*) FROM sessions_app_record GROUP BY state", ())
     sessions = await db.fetch_all("SELECT status, count(*) FROM sessions_app_session GROUP BY status", ())
+    drift = await db.fetch_all("SELECT outcome, count(*) FROM sessions_app_driftfinding GROUP BY outcome", ())
     return Totals(
         **dict(zip(_SUMMED, sums, strict=True)),
         events={(kind, cause): count for kind, cause, count in events},
         records=dict(records),
         sessions=dict(sessions),
+        drift=dict(drift),
+        drift_classes=await _drift_classes(db),
     )
+
+
+async def _drift_classes(db: Executor) -> dict[str, int]:
+    """Over the paths that differ at all."""
+    counts = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in _DRIFT_CLASSES.values())
+    row = await db.fetch_one(
+        f"SELECT {counts} FROM sessions_app_driftfinding WHERE outcome IN ('expected', 'defect')", ()
+    )
+    assert row is not None
+    return dict(zip(_DRIFT_CLASSES, row, strict=True))

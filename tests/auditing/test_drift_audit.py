@@ -1,6 +1,7 @@
 """The drift audit: every leaf once, classed, with the first id that differs and the node it is of."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
@@ -10,8 +11,10 @@ from uuid import UUID
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.utils import timezone
 
+from sessions_app.api.metrics import MetricsView
 from sessions_app.api.wiring import configured, renderer_of
 from sessions_app.auditing.drift import Audit, Scope, audit
 from sessions_app.insight.drift_findings import findings_with, load_counts, load_groups, load_reasons
@@ -279,3 +282,38 @@ def test_the_periodic_task_takes_sessions_at_rest(toy: Toy, monkeypatch: pytest.
 def test_the_task_is_sent_periodically() -> None:
     (entry,) = [one for one in settings.CELERY_BEAT_SCHEDULE.values() if one["task"] == drift_audit.name]
     assert 0 < entry["schedule"] <= 600
+
+
+def test_metrics_count_paths_by_outcome_and_class(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MetricsView, "_cached", None)
+    before = exposed(toy)
+    committed(one_turn(toy, [1097, 1098, 2]))
+    committed(one_turn(toy, [100, OBSERVED, 1097, 2], "aba"))
+    monkeypatch.setattr(MetricsView, "_cached", None)
+    after = exposed(toy)
+    grown = {name: value - before.get(name, 0) for name, value in after.items() if value != before.get(name)}
+    assert grown == {
+        'tito_drift_paths{outcome="expected"}': 1,
+        'tito_drift_paths{outcome="defect"}': 1,
+        'tito_drift_paths_by_class{class="retoken_mismatch"}': 1,
+        'tito_drift_paths_by_class{class="special_token_count"}': 1,
+        'tito_drift_paths_by_class{class="template_mismatch"}': 1,
+    }
+
+
+def exposed(toy: Toy) -> dict[str, float]:
+    """The metrics of drift."""
+    lines = toy[0].call("GET", "/metrics").body.decode().splitlines()
+    pairs = (line.rsplit(" ", 1) for line in lines if line.startswith("tito_drift"))
+    return {name: float(value) for name, value in pairs}
+
+
+def committed(session: str) -> None:
+    """Audits on a connection of its own: the server does not see the test's transaction."""
+
+    def work() -> None:
+        audited(session)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(work).result()
