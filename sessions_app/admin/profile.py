@@ -8,18 +8,21 @@ from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest
+from django.utils.safestring import SafeString
 
 from sessions_app.admin.base import OperatorAdmin
 from sessions_app.api.wiring import configured, renderer_of
 from sessions_app.errors import InvalidJson
 from sessions_app.json_text import loads
 from sessions_app.models import ModelProfile
+from sessions_app.presentation.markup import json_block
 from tito_project.configuration import BACKENDS
 
 _IDENTITY = ("name",)
 _RENDERING = ("model", "chat_template", "chat_template_kwargs", "renderer", "tool_parser", "reasoning_parser")
 _ENGINE = ("backend", "backend_url")
 _WEIGHTS = ("weight_version", "paused")
+_VERIFIED = ("verified_at", "verification_shown")
 _SINCE = ("created_at", "updated_at")
 
 
@@ -94,6 +97,7 @@ class ModelProfileAdmin(OperatorAdmin):
         ("Rendering", {"fields": _RENDERING}),
         ("Engine", {"fields": _ENGINE}),
         ("Weights", {"fields": _WEIGHTS}),
+        ("Verified by verify_renderer", {"fields": _VERIFIED}),
         ("Since", {"fields": _SINCE}),
     )
 
@@ -102,11 +106,16 @@ class ModelProfileAdmin(OperatorAdmin):
         """The tokenizer it names."""
         return profile.model or "demo tokenizer"
 
+    @admin.display(description="findings")
+    def verification_shown(self, profile: ModelProfile) -> SafeString:
+        """The table that the command printed."""
+        return json_block(profile.verification)
+
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         """What the environment pins, the name that sessions know, the weights that `/admin-api` sets."""
         profile = obj if isinstance(obj, ModelProfile) else None
         named = _IDENTITY if profile else ()
-        return (*named, *pinned_columns(profile), *_WEIGHTS, *_SINCE)
+        return (*named, *pinned_columns(profile), *_WEIGHTS, *_VERIFIED, *_SINCE)
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
         """Says which variables pin what."""

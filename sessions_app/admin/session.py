@@ -12,9 +12,12 @@ from django.utils.safestring import SafeString
 
 from sessions_app.admin.base import ReadOnlyAdmin, short
 from sessions_app.admin.filters import CauseFilter, HappenedFilter, HarnessFilter, MatcherFilter
+from sessions_app.admin.pages.case_page import case_page
+from sessions_app.admin.pages.compare_page import compare_page
 from sessions_app.admin.pages.diff_page import diff_page
 from sessions_app.admin.pages.health_page import behind_page, health_page
 from sessions_app.admin.pages.node_page import node_page, token_page
+from sessions_app.admin.pages.samples_page import samples_page
 from sessions_app.admin.pages.session_page import session_page
 from sessions_app.admin.searching import session_ids
 from sessions_app.models import Node, Record, Session
@@ -83,9 +86,12 @@ class SessionAdmin(ReadOnlyAdmin):
         pages = [
             ("health/", "tito_health", health_page),
             ("health/sessions/", "tito_health_sessions", behind_page),
+            ("compare/", "tito_compare", compare_page),
+            ("<str:session_id>/samples/", "tito_samples", samples_page),
             (node, "tito_node", node_page),
             (node + "tokens/", "tito_tokens", token_page),
             (node + "diff/", "tito_diff", diff_page),
+            (node + "case/", "tito_case", case_page),
         ]
         guarded = self.admin_site.admin_view
         return [path(route, guarded(view), name=name) for route, name, view in pages] + super().get_urls()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from sessions_app.models import HistoryEvent, Node, Record
@@ -91,6 +91,14 @@ class ForestFacts:
     added_tokens: int
     """Of these: tokenised from new messages."""
     generated_tokens: int
+
+
+def load_leaf_tokens(session_id: UUID) -> int:
+    """Tokens of all leaves together: what one row a leaf holds."""
+    nodes = Node.objects.filter(session=session_id)
+    inner = nodes.filter(parent_seq=OuterRef("seq"))
+    total = nodes.order_by().filter(~Exists(inner)).aggregate(n=Coalesce(Sum("total_tokens"), 0))
+    return int(total["n"])
 
 
 def load_facts(session_id: UUID) -> ForestFacts:

@@ -8,6 +8,14 @@ from django.db import connection
 from sessions_app.insight.paths import PATH
 from sessions_app.models import Message
 
+_WHOLE = (
+    PATH
+    + """
+    SELECT m.node_seq, m.position, m.role, m.generated, m.body
+    FROM path JOIN sessions_app_message m ON m.session_id = %(session)s AND m.node_seq = path.seq
+    ORDER BY m.position
+    """
+)
 _HEADS = (
     PATH
     + """
@@ -47,3 +55,10 @@ def load_above(session_id: UUID, seq: int, stop: int, *, most: int, width: int) 
             _HEADS, {"session": session_id, "seq": seq, "stop": stop, "most": most, "width": width}
         )
         return [StoredMessage(*row) for row in reversed(cursor.fetchall())]
+
+
+def load_path_messages(session_id: UUID, seq: int) -> list[StoredMessage]:
+    """Every message of a path."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WHOLE, {"session": session_id, "seq": seq})
+        return [StoredMessage(*row) for row in cursor.fetchall()]

@@ -1,6 +1,7 @@
 """A window of a path as cells: id, text, role in training, logprob, weight version, owner. Pure."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sessions_app.insight.paths import TokenPath, TurnSpan, spans_within
@@ -36,6 +37,10 @@ class TokenCell:
     """Of sampled ids only."""
     version: str | None
     """Weights that sampled it, as reported by the engine, else as dispatched."""
+    fate: str | None
+    """Of sampled ids, where it is known: `trained`, or why it is not."""
+    owner: int | None
+    """Leaf whose row trains it."""
     era: int | None
     """Which of the path's weight versions that is, from 0 in order of appearance."""
 
@@ -66,7 +71,19 @@ class Reader:
     special_ids: frozenset[int]
 
 
-def cells(path: TokenPath, start: int, stop: int, reader: Reader | None) -> list[TokenCell]:
+Fates = Callable[[int, int], tuple[str, int | None] | None]
+"""What becomes of a sampled id, by node and place in its completion, and the leaf that trains it; None =
+unknown."""
+
+
+def no_fates(_node: int, _place: int) -> tuple[str, int | None] | None:
+    """Nothing is known."""
+    return None
+
+
+def cells(
+    path: TokenPath, start: int, stop: int, reader: Reader | None, fates: Fates = no_fates
+) -> list[TokenCell]:
     """The cells from `start` up to, not including, `stop`. `reader`: None = ids only."""
     start, stop = max(0, start), min(stop, len(path.ids))
     spellings = _spellings(path, start, stop, reader)
@@ -82,6 +99,7 @@ def cells(path: TokenPath, start: int, stop: int, reader: Reader | None) -> list
             era=eras.get(_version(span) or ""),
             spelling=spellings[at - start] if spellings else None,
             special=special,
+            fate=fates(span.turn.seq, at - span.spoken) if at >= span.spoken else None,
         )
         for span in spans_within(path, start, stop)
         for at in range(max(start, span.start), min(stop, span.end))
@@ -114,6 +132,7 @@ def _cell(
     era: int | None,
     spelling: Spelling | None,
     special: frozenset[int],
+    fate: tuple[str, int | None] | None,
 ) -> TokenCell:
     sampled = at >= span.spoken
     return TokenCell(
@@ -128,6 +147,8 @@ def _cell(
         opens=at == span.start,
         logprob=_logprob(span, at) if sampled else None,
         version=_version(span) if sampled else None,
+        fate=fate[0] if fate else None,
+        owner=fate[1] if fate else None,
         era=era if sampled else None,
     )
 

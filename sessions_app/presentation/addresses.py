@@ -18,6 +18,11 @@ def node_url(session_id: UUID, seq: int) -> str:
     return reverse("admin:tito_node", args=[session_id.hex, seq])
 
 
+def diff_url(session_id: UUID, seq: int) -> str:
+    """The lanes of a node's path."""
+    return reverse("admin:tito_diff", args=[session_id.hex, seq])
+
+
 def record_url(record_id: int) -> str:
     """The page of a record."""
     return reverse("admin:sessions_app_record_change", args=[record_id])

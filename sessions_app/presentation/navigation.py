@@ -15,8 +15,16 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
         {
             "title": "Look",
             "items": [
-                _rows("Sessions", "session", "account_tree"),
+                _rows("Sessions", "session", "account_tree") | {"active": _among_sessions},
                 _item("Health", "admin:tito_health", "monitoring", "sessions_app.view_session"),
+            ],
+        },
+        {
+            "title": "Train",
+            "items": [
+                _exports("Exports", "exportjob", "download"),
+                _exports("Rows handed out", "sample", "dataset"),
+                _exports("Handouts", "handout", "outbox"),
             ],
         },
         {
@@ -29,10 +37,13 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _rows("Messages", "message", "chat"),
                 _rows("Checkpoints", "tokencheckpoint", "tag"),
                 _rows("Unattached replies", "unattachedreply", "link_off"),
+                _rows("Drift findings", "driftfinding", "difference"),
                 _rows("Rewards", "reward", "military_tech"),
                 _rows("Request heads", "requesthead", "handyman"),
                 _rows("Side payloads", "sidepayload", "attach_file"),
                 _rows("Idempotency claims", "idempotencyclaim", "fingerprint"),
+                _exports("Export shards", "exportshard", "description"),
+                _exports("Frozen sessions", "frozensession", "ac_unit"),
             ],
         },
         {
@@ -51,8 +62,21 @@ def favicon(request: HttpRequest) -> str:
     return static("tito/mark.svg")
 
 
+def _among_sessions(request: HttpRequest) -> bool:
+    """Whether the page is the list of sessions, or belongs to one."""
+    own = str(reverse_lazy("admin:sessions_app_session_changelist"))
+    others = ("health/", "what-if/", "compare/")
+    return request.path.startswith(own) and not request.path.startswith(
+        tuple(own + other for other in others)
+    )
+
+
 def _rows(title: str, model: str, icon: str) -> _Item:
     return _item(title, f"admin:sessions_app_{model}_changelist", icon, f"sessions_app.view_{model}")
+
+
+def _exports(title: str, model: str, icon: str) -> _Item:
+    return _item(title, f"admin:trainer_export_{model}_changelist", icon, f"trainer_export.view_{model}")
 
 
 def _item(title: str, view: str, icon: str, permission: str) -> _Item:

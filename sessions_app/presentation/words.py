@@ -39,3 +39,30 @@ EVENT_KINDS = {
     "notice": ("plain", "Something changed that does not fork."),
 }
 """Tone and meaning of each kind of event."""
+
+MASK_REASONS = {
+    "trained_elsewhere": "Another row owns the completion.",
+    "logprob": "Its logprob is missing, not finite, or not the one the engine reported.",
+    "context": "What stands before it cannot be proven to be what the engine was shown.",
+    "postprocessor": "The post-processor masked it.",
+    "boundary_trim": "The next prompt put another id in its place.",
+    "realigned": "The next, un-healed prompt put its own spelling in its place.",
+    "max_seq_len": "The token budget ends the row before it.",
+    "after_truncated": "An earlier turn was cut by length and the row ends there.",
+    "after_aborted": "An earlier turn was aborted.",
+    "after_pending": "An earlier turn ended with a finish reason that completes nothing.",
+    "replay_missing": "Its turn, or one before it, came without replay rows.",
+    "postprocessor_dropped": "The post-processor left out every row it stands in.",
+    "superseded": "The same request was answered again later.",
+    "rolled_back": "It left the active path.",
+    "not_picked": "The picker kept no row it stands in.",
+}
+"""Why a sampled id is not trained."""
+
+DRIFT = {
+    "same": ("good", "A fresh render gives the served ids."),
+    "expected": ("plain", "Only text of assistant turns differs, as it does after healing."),
+    "defect": ("bad", "Something differs that no model sampled: special tokens, or text of other roles."),
+    "unknown": ("warn", "Nothing can be said; the reason stands with it."),
+}
+"""Tone and meaning of each outcome of the drift audit."""

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.presentation import addresses, markup
-from sessions_app.presentation.words import EVENT_KINDS, KIND_TONES, STATES
+from sessions_app.presentation.words import EVENT_KINDS, KIND_TONES, MASK_REASONS, STATES
 
 register = template.Library()
 
@@ -52,6 +52,12 @@ def event_kind(value: str) -> SafeString:
     """A kind of event with its meaning."""
     tone, told = EVENT_KINDS[value]
     return markup.explained(value, told, tone)
+
+
+@register.filter
+def mask_reason(value: str) -> str:
+    """Why a sampled id is not trained, in words."""
+    return MASK_REASONS.get(value, value)
 
 
 @register.filter

@@ -10,9 +10,12 @@ from django.test import Client
 from sessions_app.models import HistoryEvent, Node, Record, Session
 from tests.admin.seeding import Seeds
 
-MODELS = sorted(
-    str(model._meta.model_name) for model in admin.site._registry if model._meta.app_label == "sessions_app"
+LISTS = sorted(
+    f"{model._meta.app_label}/{model._meta.model_name}"
+    for model in admin.site._registry
+    if model._meta.app_label in ("sessions_app", "trainer_export")
 )
+"""Applications and models as they stand in addresses."""
 
 RAW = ("<script>document", "<b>bold", "<img src=x", "<script>alert", "<i>odd", "\u202e", "\u200b", "\x07")
 """What a page must not hold as it is."""
@@ -36,9 +39,9 @@ def node_url(session: str, seq: int) -> str:
     return f"/admin/sessions_app/session/{session}/node/{seq}/"
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_every_list_and_row_answers_as_page_and_as_json(staff: Client, seeds: Seeds, model: str) -> None:
-    url = f"/admin/sessions_app/{model}/"
+@pytest.mark.parametrize("rows", LISTS)
+def test_every_list_and_row_answers_as_page_and_as_json(staff: Client, seeds: Seeds, rows: str) -> None:
+    url = f"/admin/{rows}/"
     page(staff, url)
     listed = twin(staff, url)
     assert listed["count"] == len(listed["rows"]) or listed["count"] > 50
@@ -48,11 +51,11 @@ def test_every_list_and_row_answers_as_page_and_as_json(staff: Client, seeds: Se
         assert json.loads(staff.get(f"{url}{row['id']}/change/?format=json").content)
 
 
-@pytest.mark.parametrize("model", [name for name in MODELS if name != "modelprofile"])
+@pytest.mark.parametrize("rows", [name for name in LISTS if not name.endswith("/modelprofile")])
 def test_rows_of_the_forest_can_be_neither_made_nor_changed_nor_deleted(
-    staff: Client, seeds: Seeds, model: str
+    staff: Client, seeds: Seeds, rows: str
 ) -> None:
-    url = f"/admin/sessions_app/{model}/"
+    url = f"/admin/{rows}/"
     assert staff.get(f"{url}add/").status_code == 403
     for row in twin(staff, url)["rows"][:1]:
         assert staff.post(f"{url}{row['id']}/delete/", {"post": "yes"}).status_code == 403

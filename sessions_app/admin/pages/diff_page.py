@@ -1,76 +1,24 @@
 """The three lanes of a node's path as cells: equal stretches folded, every difference with its class."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 
+from sessions_app.admin.pages.hunks import Change, Hunk, LaneIds, hunks_of
 from sessions_app.admin.pages.serving import Missing, node_seq, page, session_of, shown
 from sessions_app.admin.readers import READERS, Reading
 from sessions_app.insight.drift import (
     CLASSES,
     EXPECTED,
     Conversation,
-    Difference,
     DriftView,
     Lane,
     compare_lanes,
     load_conversation,
 )
-from sessions_app.insight.spelling import spell
 from sessions_app.insight.tokens import Reader
 from sessions_app.models import Session
 from sessions_app.presentation.addresses import node_url, session_url
-
-CONTEXT = 8
-"""Equal ids shown on each side of a difference."""
-MOST_HUNKS = 100
-MOST_CELLS = 400
-"""Ids of one lane of one hunk."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One id of a lane."""
-
-    id: int
-    text: str
-    special: bool
-    differs: bool
-    """It stands in a stretch that is not equal in all lanes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A class of difference."""
-
-    name: str
-    meaning: str
-    expected: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LaneCells:
-    """One lane of a hunk."""
-
-    name: str
-    start: int
-    """Index of its first id that differs."""
-    cells: list[Cell]
-    hidden: int
-    """Ids left out because there are too many."""
-    kinds: list[Kind]
-    """Classes of its differences from the served lane."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hunk:
-    """Differences that stand close together, with what is equal around them."""
-
-    number: int
-    equal_before: int
-    """Equal ids between it and the hunk before."""
-    lanes: list[LaneCells]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,71 +82,22 @@ def _unavailable(session: Session, seq: int, conversation: Conversation, reading
 
 
 def _page(session: Session, seq: int, view: DriftView, reader: Reader) -> DiffPage:
-    runs = _runs(view)
-    hunks = [
-        Hunk(number, _gap(runs, number), [_lane(view, at, run, reader) for at in _shown(view)])
-        for number, run in enumerate(runs[:MOST_HUNKS])
-    ]
-    end = runs[-1][-1].block.bounds[0][1] if runs else 0
+    lanes = [LaneIds(lane.name, lane.ids, lane.unavailable is None) for lane in view.lanes]
+    changes = [Change(one.block, one.kinds) for one in view.differences]
+    found = hunks_of(lanes, changes, reader, CLASSES, EXPECTED)
     return DiffPage(
         session_id=session.id.hex,
         node=seq,
         unavailable=None,
         lanes=[_summary(lane) for lane in view.lanes],
-        hunks=hunks,
-        total=len(view.differences),
-        equal_after=len(view.lanes[0].ids) - end,
+        hunks=found.hunks,
+        total=len(changes),
+        equal_after=found.equal_after,
         classes=CLASSES,
     )
-
-
-def _runs(view: DriftView) -> list[list[Difference]]:
-    """Differences in groups: those of a group have less equal ids between them than are shown around each."""
-    runs: list[list[Difference]] = []
-    for difference in view.differences:
-        start = difference.block.bounds[0][0]
-        if runs and start - runs[-1][-1].block.bounds[0][1] <= 2 * CONTEXT:
-            runs[-1].append(difference)
-        else:
-            runs.append([difference])
-    return runs
-
-
-def _gap(runs: Sequence[Sequence[Difference]], number: int) -> int:
-    before = runs[number - 1][-1].block.bounds[0][1] if number else 0
-    return runs[number][0].block.bounds[0][0] - before
-
-
-def _shown(view: DriftView) -> list[int]:
-    return [at for at, lane in enumerate(view.lanes) if lane.unavailable is None]
 
 
 def _summary(lane: Lane) -> LaneSummary:
     kinds = [mismatch.type for mismatch in lane.mismatches]
     counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     return LaneSummary(lane.name, len(lane.ids), lane.ignored, lane.unavailable, counts)
-
-
-def _lane(view: DriftView, at: int, run: Sequence[Difference], reader: Reader) -> LaneCells:
-    lane = view.lanes[at]
-    start, end = run[0].block.bounds[at][0], run[-1].block.bounds[at][1]
-    first = max(0, start - CONTEXT)
-    wanted = min(end + CONTEXT, len(lane.ids))
-    stop = min(wanted, first + MOST_CELLS)
-    changed = [range(*difference.block.bounds[at]) for difference in run]
-    ids = lane.ids[first:stop].tolist()
-    spelled = spell(ids, reader.decode)
-    return LaneCells(
-        name=lane.name,
-        start=start,
-        cells=[
-            Cell(number, spelling.text, number in reader.special_ids, any(place in one for one in changed))
-            for place, (number, spelling) in enumerate(zip(ids, spelled, strict=True), first)
-        ],
-        hidden=wanted - stop,
-        kinds=[
-            Kind(name, CLASSES[name], name in EXPECTED)
-            for name in dict.fromkeys(difference.kinds[at] for difference in run)
-            if name is not None
-        ],
-    )

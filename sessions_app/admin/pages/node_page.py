@@ -23,7 +23,8 @@ from sessions_app.admin.pages.token_view import (
     stretch_of,
     turn_marks,
 )
-from sessions_app.insight.forest import NodeLine, load_lines
+from sessions_app.admin.pages.training import fates_of, training_of
+from sessions_app.insight.forest import NodeLine, load_leaf_tokens, load_lines
 from sessions_app.insight.message_view import MessageView, view_of
 from sessions_app.insight.messages import StoredMessage, load_above, load_own
 from sessions_app.insight.paths import load_path
@@ -87,6 +88,8 @@ class NodePage:
     turns: list[TurnMark]
     """Every turn of its path."""
     tokens: Stretch
+    untrained: str | None
+    """Why it is not known what would be trained."""
 
 
 @page
@@ -104,6 +107,7 @@ def node_page(request: HttpRequest, session_id: str, seq: int) -> HttpResponse:
         session_url=session_url(session.id),
         tokens_url=f"{address}tokens/",
         diff_url=f"{address}diff/",
+        case_url=f"{address}case/",
         signals=SIGNALS,
     )
 
@@ -118,7 +122,9 @@ def token_page(request: HttpRequest, session_id: str, seq: int) -> HttpResponse:
     at = number(request, "at", path.spans[-1].start)
     reading = reading_of(session.profile, path)
     most = min(max(1, number(request, "to", at + STRETCH) - at), STRETCH)
-    value = stretch_of(path, 0, len(path.ids), at, reading, asked_signal(request), most)
+    fates = fates_of(training_of(session, load_leaf_tokens(session.id)), seq)
+    signal = asked_signal(request)
+    value = stretch_of(path, 0, len(path.ids), at, reading, signal, most=most, fates=fates)
     return shown(request, "stretch.html", f"Ids of node {seq}", value, session_id=session.id.hex)
 
 
@@ -133,6 +139,7 @@ def build(session: Session, seq: int, at: int, signal: str) -> NodePage:
     above = load_above(session.id, seq, node.message_start, most=_ABOVE, width=_ABOVE_WIDTH)
     own = load_own(session.id, seq)
     reading = reading_of(session.profile, path)
+    training = training_of(session, load_leaf_tokens(session.id))
     return NodePage(
         session_id=session.id.hex,
         history_policy=session.history_policy,
@@ -149,7 +156,16 @@ def build(session: Session, seq: int, at: int, signal: str) -> NodePage:
         above_hidden=node.message_start - len(above),
         messages=[Shown(message, view_of(message.body)) for message in own],
         turns=turn_marks(path),
-        tokens=stretch_of(path, 0, len(path.ids), span.start if at < 0 else at, reading, signal),
+        tokens=stretch_of(
+            path,
+            0,
+            len(path.ids),
+            span.start if at < 0 else at,
+            reading,
+            signal,
+            fates=fates_of(training, seq),
+        ),
+        untrained=training.unavailable,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sessions_app.history.causes import AttachKind
+from sessions_app.history.roots import MAIN
 from sessions_app.insight.forest import NodeLine
 from sessions_app.insight.lineage import Glyph, Place, lay_out
 
@@ -43,6 +44,13 @@ class Mark:
     """How it attached: the style of the stroke that leads to it, or of its stub where it is a root."""
     root: bool
     tip: str
+    share: float | None
+    """Of its sampled ids that are trained; None = not known."""
+
+    @property
+    def fill(self) -> str:
+        """Class of the trained share, in quarters."""
+        return "unknown" if self.share is None else str(round(4 * self.share))
 
     @property
     def chain(self) -> int:
@@ -111,14 +119,21 @@ class Picture:
     nodes: int
 
 
-def draw(lines: Sequence[NodeLine], active: int | None, *, rollback: bool, collapse: bool) -> Picture:
-    """The picture of these nodes, given in commit order."""
+def draw(
+    lines: Sequence[NodeLine],
+    active: int | None,
+    trained: Mapping[int, int] | None,
+    *,
+    rollback: bool,
+    collapse: bool,
+) -> Picture:
+    """The picture of these nodes, given in commit order. `trained`: ids by node; None = not known."""
     by_seq = {line.seq: line for line in lines}
     on_path = _path(by_seq, active)
     places = [Place(line.seq, line.parent, _stands_out(line)) for line in lines]
     lineage = lay_out(places, collapse=collapse)
     most = max((line.generated for line in lines), default=1) or 1
-    marks = [_mark(glyph, by_seq, on_path, most, rollback=rollback) for glyph in lineage.glyphs]
+    marks = [_mark(glyph, by_seq, on_path, most, trained, rollback=rollback) for glyph in lineage.glyphs]
     strokes = [
         _stroke(marks[glyph.parent], mark, by_seq[glyph.first])
         for glyph, mark in zip(lineage.glyphs, marks, strict=True)
@@ -151,11 +166,18 @@ def _path(by_seq: Mapping[int, NodeLine], active: int | None) -> frozenset[int]:
 
 
 def _mark(
-    glyph: Glyph, by_seq: Mapping[int, NodeLine], on_path: frozenset[int], most: int, *, rollback: bool
+    glyph: Glyph,
+    by_seq: Mapping[int, NodeLine],
+    on_path: frozenset[int],
+    most: int,
+    trained: Mapping[int, int] | None,
+    *,
+    rollback: bool,
 ) -> Mark:
     lines = [by_seq[seq] for seq in glyph.seqs]
     largest = max(line.generated for line in lines)
     active = glyph.last in on_path
+    told = _chain_tip(lines) if len(lines) > 1 else _tip(lines[0], left=rollback and not active)
     return Mark(
         seqs=glyph.seqs,
         x=_MARGIN + _COLUMN * glyph.column,
@@ -165,8 +187,22 @@ def _mark(
         active=active,
         style=_style(lines[0]),
         root=lines[0].parent is None,
-        tip=_chain_tip(lines) if len(lines) > 1 else _tip(lines[0], left=rollback and not active),
+        tip=f"{told}\n{_trained_tip(lines, trained)}",
+        share=_share(lines, trained),
     )
+
+
+def _share(lines: Sequence[NodeLine], trained: Mapping[int, int] | None) -> float | None:
+    sampled = sum(line.generated for line in lines)
+    if trained is None or not sampled:
+        return None
+    return sum(trained.get(line.seq, 0) for line in lines) / sampled
+
+
+def _trained_tip(lines: Sequence[NodeLine], trained: Mapping[int, int] | None) -> str:
+    if trained is None:
+        return "what is trained is not known"
+    return f"{sum(trained.get(line.seq, 0) for line in lines)} of them trained"
 
 
 def _border(line: NodeLine, *, left: bool) -> str:
@@ -200,7 +236,7 @@ def _chain_tip(lines: Sequence[NodeLine]) -> str:
 
 
 def _style(line: NodeLine) -> str:
-    return "side" if line.root_class else _EDGES[AttachKind(line.kind)]
+    return "side" if line.root_class not in (None, MAIN) else _EDGES[AttachKind(line.kind)]
 
 
 def _stroke(above: Mark, mark: Mark, line: NodeLine) -> Stroke:

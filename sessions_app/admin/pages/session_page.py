@@ -16,7 +16,8 @@ from sessions_app.admin.pages.tables import (
     record_lines,
     reward_lines,
 )
-from sessions_app.insight.forest import ForestFacts, NodeLine, load_facts, load_lines
+from sessions_app.admin.pages.training import training_of
+from sessions_app.insight.forest import ForestFacts, NodeLine, load_facts, load_leaf_tokens, load_lines
 from sessions_app.models import Session
 from sessions_app.presentation.addresses import list_url, session_url
 
@@ -94,6 +95,18 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True)
+class SamplesFact:
+    """What would be trained, in a line."""
+
+    unavailable: str | None
+    rows: int
+    dropped: int
+    generated: int
+    trained: int
+    masked: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class SessionPage:
     """Everything on the page."""
 
@@ -108,6 +121,7 @@ class SessionPage:
     """Newest records that reached no tree."""
     events: list[EventLine]
     rewards: list[RewardLine]
+    samples: SamplesFact
 
 
 @page
@@ -127,6 +141,7 @@ def build(session: Session, turns_from: int, *, open_chains: bool) -> SessionPag
     """The page's value. A negative `turns_from` shows the newest turns."""
     drawn_from = max(0, session.next_seq - MOST_DRAWN)
     lines = load_lines(session.id, drawn_from, session.next_seq)
+    training = training_of(session, load_leaf_tokens(session.id))
     return SessionPage(
         session=identity(session),
         counters=_counters(session),
@@ -134,6 +149,7 @@ def build(session: Session, turns_from: int, *, open_chains: bool) -> SessionPag
         picture=draw(
             lines,
             session.active_seq,
+            None if training.unavailable else {seq: fate.trained for seq, fate in training.nodes.items()},
             rollback=session.history_policy == "rollback",
             collapse=len(lines) > COLLAPSE_ABOVE and not open_chains,
         ),
@@ -142,6 +158,14 @@ def build(session: Session, turns_from: int, *, open_chains: bool) -> SessionPag
         outside=record_lines(session.id, node_seq__isnull=True),
         events=event_lines(session.id),
         rewards=reward_lines(session.id),
+        samples=SamplesFact(
+            training.unavailable,
+            len(training.rows),
+            len(training.dropped),
+            training.generated,
+            training.trained,
+            training.masked,
+        ),
     )
 
 

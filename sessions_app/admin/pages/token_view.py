@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 from sessions_app.admin.readers import READERS, Reading
 from sessions_app.insight.paths import TokenPath
-from sessions_app.insight.tokens import TokenCell, cells, versions_of
+from sessions_app.insight.tokens import Fates, TokenCell, cells, no_fates, versions_of
 from sessions_app.models import ModelProfile
 
 STRETCH = 512
@@ -68,14 +68,22 @@ class Stretch:
 
 
 def stretch_of(
-    path: TokenPath, first: int, last: int, at: int, reading: Reading, signal: str, most: int = STRETCH
+    path: TokenPath,
+    first: int,
+    last: int,
+    at: int,
+    reading: Reading,
+    signal: str,
+    *,
+    most: int = STRETCH,
+    fates: Fates = no_fates,
 ) -> Stretch:
     """The stretch of a view from `first` to `last` that begins at `at`, of `most` ids at most."""
     start = min(max(at, first), max(last - 1, first))
     stop = min(start + most, last)
     marks = turn_marks(path)
     return Stretch(
-        cells=cells(path, start, stop, reading.reader),
+        cells=cells(path, start, stop, reading.reader, fates),
         turns=[mark for mark in marks if mark.start < stop and mark.end > start],
         first=first,
         last=last,

@@ -11,6 +11,62 @@
     });
   }
 
+  for (const button of document.querySelectorAll("[data-copy-from]")) {
+    button.addEventListener("click", async () => {
+      const reply = await fetch(button.dataset.copyFrom);
+      await navigator.clipboard.writeText(await reply.text());
+      const before = button.textContent;
+      button.textContent = reply.ok ? "Copied" : "Not copied";
+      setTimeout(() => { button.textContent = before; }, 1200);
+    });
+  }
+
+  // Live parts: fetched anew and put in place without losing scroll, open folds or the focus.
+  const LIVE_MS = 5000;
+
+  class LiveParts {
+    constructor(box) {
+      this.box = box;
+      box.checked = new URL(location.href).searchParams.get("live") === "on";
+      box.addEventListener("change", () => this.remember());
+      setInterval(() => this.refresh(), LIVE_MS);
+    }
+
+    remember() {
+      const address = new URL(location.href);
+      if (this.box.checked) address.searchParams.set("live", "on");
+      else address.searchParams.delete("live");
+      history.replaceState(null, "", address);
+      this.refresh();
+    }
+
+    async refresh() {
+      if (!this.box.checked || document.hidden || String(getSelection())) return;
+      const reply = await fetch(location.href);
+      if (!reply.ok) return;
+      const fresh = new DOMParser().parseFromString(await reply.text(), "text/html");
+      for (const part of document.querySelectorAll("[data-live]")) {
+        const now = fresh.getElementById(part.id);
+        if (now && now.innerHTML !== part.innerHTML) this.replace(part, now);
+      }
+    }
+
+    replace(part, now) {
+      const scrolls = [...part.querySelectorAll(".t-scroll")].map((box) => [box.scrollLeft, box.scrollTop]);
+      const open = new Set([...part.querySelectorAll("details[open][id]")].map((fold) => fold.id));
+      const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+      part.innerHTML = now.innerHTML;
+      part.querySelectorAll(".t-scroll").forEach((box, at) => {
+        if (scrolls[at]) [box.scrollLeft, box.scrollTop] = scrolls[at];
+      });
+      part.querySelectorAll("details[id]").forEach((fold) => { fold.open = open.has(fold.id) || fold.open; });
+      if (focused) part.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    }
+  }
+
+  const liveSwitch = document.querySelector("[data-live-switch]");
+  if (liveSwitch) new LiveParts(liveSwitch);
+
   const MOST_STRETCHES = 6;
 
   class TokenView {
@@ -35,6 +91,7 @@
       const data = cell.dataset;
       const parts = [`#${data.i}`, `id ${data.d}`, JSON.stringify(cell.textContent), `node ${data.n}`];
       if (data.l !== undefined) parts.push(`logprob ${data.l} (p ${Math.exp(Number(data.l)).toPrecision(3)})`);
+      if (data.f !== undefined) parts.push(data.o === undefined ? `not trained: ${data.f}` : `trained by leaf ${data.o}`);
       if (data.v !== undefined) parts.push(`weights ${data.v}`);
       this.told.value = parts.join(" · ");
     }
