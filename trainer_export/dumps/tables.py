@@ -29,4 +29,5 @@ TABLES = (
     Table("unattached", "sessions_app_unattachedreply", "record_id"),
     Table("reward", "sessions_app_reward", "id"),
 )
-"""Records keep their ids in the file, so that others can refer to them; where they arrive they get new ones."""
+"""Records keep their ids in the file, so that others can refer to them; where they arrive they get new ones.
+"""
