@@ -7,6 +7,7 @@ out of how many; where nothing happened at all there is no rate.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -107,7 +108,8 @@ def load_rates(window: Window, split: str) -> dict[str, list[Series]]:
         GROUP BY 1, 2 ORDER BY 1
     """
     with connection.cursor() as cursor:
-        cursor.execute(query, {"step": window.step, "start": window.start, "stop": window.stop})
+        parameters: dict[str, Any] = {"step": window.step, "start": window.start, "stop": window.stop}
+        cursor.execute(query, parameters)
         rows = cursor.fetchall()
     names = _parts(rows, whole=split == "nothing")
     return {

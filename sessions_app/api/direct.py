@@ -123,7 +123,7 @@ class DirectView(APIView):
         """Cut the circles that DRF and Django make, or every body would stay until the garbage collector
         comes.
         """
-        request.parser_context = None
+        request.parser_context = None  # type: ignore[assignment]
         self.__dict__.pop("head", None)
 
     def _handler(self, request: HttpRequest) -> Callable[..., Awaitable[Any]]:

@@ -52,7 +52,8 @@ class Record(models.Model):
     client_params = models.TextField(
         null=True,
         blank=True,
-        help_text="What the client's body said beside messages and tools, where the outgoing body cannot say it",
+        help_text="What the client's body said beside messages and tools, "
+        "where the outgoing body cannot say it",
     )
     message_count = models.IntegerField(default=0)
     raw_base = models.IntegerField(
