@@ -1,0 +1,89 @@
+"""What a new root is taken for, rule by rule."""
+
+from typing import Any
+
+import pytest
+
+from sessions_app.history.causes import Cause
+from sessions_app.history.roots import EarlierRoot, agent_of, label_root
+
+TOOLS = {"tools": [{"type": "function"}]}
+MAIN = EarlierRoot(0, "main", "You are Parent.")
+
+
+def said(system: str, user: str) -> list[dict[str, Any]]:
+    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+def test_the_first_conversation_is_the_agents_own() -> None:
+    label = label_root(said("You are Parent.", "do x"), {}, {}, [])
+    assert (label.root_class, label.agent, label.cause) == ("main", "Parent", None)
+
+
+def test_another_system_prompt_is_a_subagent() -> None:
+    label = label_root(said("You are Child.", "do y"), TOOLS, {}, [MAIN])
+    assert (label.root_class, label.cause) == ("subagent", Cause.SUBAGENT)
+    assert "root 0" in label.evidence
+
+
+def test_a_header_names_a_subagent_and_its_agent() -> None:
+    label = label_root(said("You are Parent.", "do y"), TOOLS, {"x-openai-subagent": "review"}, [MAIN])
+    assert (label.root_class, label.agent) == ("subagent", "review")
+
+
+def test_the_same_system_prompt_is_the_agent_again() -> None:
+    label = label_root(said("You are Parent.", "another task"), TOOLS, {}, [MAIN])
+    assert (label.root_class, label.cause) == ("main", None)
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "This session is being continued from a previous conversation that ran out of context.",
+        "<summary>all so far</summary> go on",
+    ],
+)
+def test_a_summary_continues_the_root_it_stands_for(opening: str) -> None:
+    other = EarlierRoot(3, "subagent", "You are Child.")
+    label = label_root(said("You are Parent.", opening), TOOLS, {}, [MAIN, other])
+    assert (label.root_class, label.cause, label.continues) == ("main", Cause.COMPACTION, 0)
+
+
+@pytest.mark.parametrize(
+    ("messages", "parameters"),
+    [
+        (said("You are a title generator. You output ONLY a thread title.", "hi"), {}),
+        (said("Analyze this. Extract a 2-3 word title.", "hi"), {}),
+        (said("", "Generate a title for this conversation: hi"), {}),
+        (said("Summarize this conversation.", "hi"), {}),
+        ([{"role": "user", "content": "quota"}], {"max_tokens": 1}),
+        ([{"role": "user", "content": [{"type": "text", "text": "quota"}]}], {"max_tokens": 1}),
+    ],
+)
+@pytest.mark.parametrize("earlier", [[], [MAIN]])
+def test_side_calls(messages: list[Any], parameters: dict[str, Any], earlier: list[EarlierRoot]) -> None:
+    label = label_root(messages, parameters, {}, earlier)
+    assert (label.root_class, label.cause) == ("side", Cause.SIDE_CALL)
+
+
+@pytest.mark.parametrize(
+    ("messages", "parameters"),
+    [
+        (said("You are Parent.", "Write a title for my book"), TOOLS),
+        (said("You are Parent.", "hello"), {"max_tokens": 16}),
+        ([{"role": "user", "content": "hello"}], {"max_tokens": 2}),
+    ],
+)
+def test_an_agents_own_turns_are_no_side_calls(messages: list[Any], parameters: dict[str, Any]) -> None:
+    assert label_root(messages, parameters, {}, []).root_class == "main"
+
+
+def test_after_a_side_call_the_next_conversation_is_the_first_one() -> None:
+    side = EarlierRoot(0, "side", "You are a title generator.")
+    assert label_root(said("You are Parent.", "do x"), TOOLS, {}, [side]).root_class == "main"
+
+
+def test_agents_names() -> None:
+    assert agent_of("You are Claude Code, Anthropic's CLI.", {}) == "Claude Code"
+    assert agent_of("You are a helpful assistant.", {}) is None
+    assert agent_of("You are X.", {"x-tito-agent": "planner"}) == "planner"
