@@ -21,12 +21,12 @@ from django.http.response import HttpResponseBase
 from rest_framework.response import Response
 
 from sessions_app import errors
-from sessions_app.api.direct import DirectRequest
-from sessions_app.api.urls import ROUTES
+from sessions_app.api.direct import DirectRequest, DirectView
+from sessions_app.api.urls import ROUTES, SLASHED
 
 logger = logging.getLogger(__name__)
 
-_ROUTES = [(re.compile(f"/{pattern}\\Z"), view.as_view()) for pattern, view in ROUTES]
+_ROUTES = [(re.compile(f"/{pattern}\\Z"), view.as_view()) for pattern, view in [*SLASHED, *ROUTES]]
 _JSON_ONLY = re.compile(r"/v1/(chat/completions|messages|messages/count_tokens|responses)\Z")
 _SINGLE_LABEL = re.compile(r"[a-z0-9_-]+\Z")
 _SECURITY_HEADERS = [
@@ -61,12 +61,19 @@ async def serve(
         check_origin(request)
         check_content_type(request)
     except errors.TitoError as error:
-        await _send(view.view_class().error_response(error), send)
+        await _send(_refusing(view, scope).error_response(error), send)
         return
     if settings.TITO.on_disconnect == "abort":
         await _serve_watched(request, receive, send, view, arguments)
     else:
         await _send(await view(request, **arguments), send)
+
+
+def _refusing(view: Any, scope: HTTPScope) -> DirectView:
+    """A view that answers a request it never saw in the form that the request would have got."""
+    refusing: DirectView = view.view_class()
+    refusing.content_type = dict(scope["headers"]).get(b"content-type", b"").decode("latin-1")
+    return refusing
 
 
 async def _serve_watched(

@@ -98,12 +98,15 @@ class DirectView(APIView):
     content_negotiation_class = FixedNegotiation
     schema = DirectSchema()
     view_is_async = True
+    content_type = ""
+    """Of the request's body, as declared."""
 
     async def dispatch(  # type: ignore[override]
         self, request: HttpRequest, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
         """Run the handler of the method on this loop."""
         self.args, self.kwargs, self.format_kwarg = args, kwargs, None
+        self.content_type = request.META.get("CONTENT_TYPE", "")
         drf_request = self.initialize_request(request, *args, **kwargs)
         self.request, self.headers = drf_request, self.default_response_headers
         drf_request.accepted_renderer, drf_request.accepted_media_type = self.perform_content_negotiation(

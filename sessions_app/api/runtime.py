@@ -20,6 +20,7 @@ from sessions_app.turns.profiles import DEFAULT_PROFILE, Profile, Profiles
 from sessions_app.turns.service import TurnService
 from tito_project.configuration import Configuration
 from trainer_export.serving import SamplesService
+from trainer_export.spans.service import SpansService
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ class Runtime:
     profiles: Profiles
     turns: TurnService
     samples: SamplesService
+    spans: SpansService
     tasks: "set[asyncio.Task[Any]]" = field(default_factory=set)
     """Turns in progress, held so that a vanished client does not lose them."""
     draining: bool = False
@@ -84,7 +86,8 @@ async def start(
     await db.open()
     profiles = Profiles(build)
     await profiles.get(DEFAULT_PROFILE)
-    runtime = Runtime(configuration, db, profiles, TurnService(db, profiles, configuration), samples)
+    turns = TurnService(db, profiles, configuration)
+    runtime = Runtime(configuration, db, profiles, turns, samples, SpansService(db))
     runtime.limiter = configured_limiter(configuration.key_rate)
     await _settle(runtime)
     _spare_what_stays()
@@ -115,6 +118,7 @@ async def stop(runtime: Runtime) -> None:
     global _current
     await runtime.drain()
     runtime.samples.close()
+    runtime.spans.close()
     await runtime.profiles.close()
     if runtime.limiter is not None:
         await runtime.limiter.close()

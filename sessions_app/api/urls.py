@@ -27,6 +27,15 @@ from sessions_app.api.keys import KeysView
 from sessions_app.api.lifecycle import FinishView
 from sessions_app.api.metrics import MetricsView
 from sessions_app.api.models import AttemptModelsView, KeyModelsView, ModelsView
+from sessions_app.api.otlp import (
+    AttemptLogsView,
+    AttemptTracesView,
+    KeyLogsView,
+    KeyTracesView,
+    OtlpView,
+    SessionLogsView,
+    SessionTracesView,
+)
 from sessions_app.api.proxy import ProxyView
 from sessions_app.api.responses import AttemptResponsesView, KeyResponsesView, ResponsesView
 from sessions_app.api.rewards import RewardsView
@@ -57,6 +66,12 @@ ROUTES: list[tuple[str, type[DirectView]]] = [
     (_SESSION + r"/v1/models", ModelsView),
     (r"v1/models", KeyModelsView),
     (_ATTEMPT + r"/v1/models", AttemptModelsView),
+    (_SESSION + r"/v1/traces", SessionTracesView),
+    (r"v1/traces", KeyTracesView),
+    (_ATTEMPT + r"/v1/traces", AttemptTracesView),
+    (_SESSION + r"/v1/logs", SessionLogsView),
+    (r"v1/logs", KeyLogsView),
+    (_ATTEMPT + r"/v1/logs", AttemptLogsView),
     (_SESSION + r"/samples", SamplesView),
     (_SESSION + r"/rewards", RewardsView),
     (_SESSION + r"/finish", FinishView),
@@ -75,6 +90,10 @@ ROUTES: list[tuple[str, type[DirectView]]] = [
 ]
 """Patterns and views; the first that matches answers."""
 
+SLASHED = [(pattern + "/", view) for pattern, view in ROUTES if issubclass(view, OtlpView)]
+"""The same paths as exporters may spell them; they count a redirect as success and lose what they sent."""
+
 urlpatterns: list[URLPattern | URLResolver] = [
-    re_path(rf"^{pattern}$", view.as_view()) for pattern, view in ROUTES
+    *(re_path(rf"^{pattern}$", view.as_view(schema=None)) for pattern, view in SLASHED),
+    *(re_path(rf"^{pattern}$", view.as_view()) for pattern, view in ROUTES),
 ]

@@ -49,6 +49,7 @@ _KWARGS: Shape = {"type": ["object", "null"], "description": "Template kwargs of
 COMPONENTS: dict[str, Shape] = {
     "ReferenceError": shaped("error", error=TEXT),
     "PlainError": shaped("error code", error=TEXT, code=TEXT),
+    "OtlpStatus": shaped("code message", code={"type": "integer"}, message=TEXT),
     "OpenAIError": shaped(
         "error",
         error=shaped(

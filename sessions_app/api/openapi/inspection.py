@@ -13,6 +13,7 @@ _NO_KEY = frozenset({"HealthView", "ReadyView"})
 _PATH_SHAPES = {"session_id": SESSION_ID, "path": {"type": "string", "pattern": "^[A-Za-z0-9_/-]+$"}}
 _TAGS = (
     (re.compile(r"chat|messages|responses|models"), "protocols"),
+    (re.compile(r"/v1/(traces|logs)"), "traces"),
     (re.compile(r"^/sessions"), "sessions"),
     (re.compile(r"^/api/"), "inspection"),
     (re.compile(r"^/admin-api/"), "weights"),

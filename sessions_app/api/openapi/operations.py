@@ -68,6 +68,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         shaped(max_seq_len=COUNT), {"type": "string", "format": "binary"}, "ReferenceError",
         media=("application/octet-stream",),
     ),
+    **{(f"{by}{signal}View", "post"): Operation(OPEN, OPEN, "OtlpStatus")
+       for by in ("Key", "Session", "Attempt") for signal in ("Traces", "Logs")},
     ("RewardsView", "post"): Operation(OPEN),
     ("FinishView", "post"): Operation(
         shaped(
