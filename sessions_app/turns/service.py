@@ -8,29 +8,26 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from sessions_app import errors
 from sessions_app.backends.base import Generation, GenerationRequest
 from sessions_app.history.harness.profiles import define_profile
-from sessions_app.json_text import storable
 from sessions_app.packing import Ids
 from sessions_app.store import profiles as profiles_store
-from sessions_app.store import records, sessions
-from sessions_app.store.commit import LateReason
-from sessions_app.store.pool import LOST_CONNECTION, Database
+from sessions_app.store import sessions
+from sessions_app.store.pool import Database
 from sessions_app.store.values import Intent, Reply, SessionSettings
-from sessions_app.turns import explaining, recording
+from sessions_app.turns import recording
 from sessions_app.turns.checkpoints import CheckpointCache
 from sessions_app.turns.commit import Committed, commit_turn
+from sessions_app.turns.dispatching import generation_request
 from sessions_app.turns.latencies import Latencies
+from sessions_app.turns.ledger import Ledger
 from sessions_app.turns.matching import Matching
 from sessions_app.turns.pausing import WaitingRoom
-from sessions_app.turns.positioning import History
 from sessions_app.turns.prepare import Limits, Preparation, Prepared
 from sessions_app.turns.profiles import Profile, Profiles
 from sessions_app.turns.replaying import ReplayRules, Replays
@@ -57,6 +54,7 @@ class TurnService:
         self._settings: OrderedDict[UUID, SessionSettings] = OrderedDict()
         defined = [define_profile(name, rules) for name, rules in configuration.harness_profiles.items()]
         self._matching = Matching(db, configuration.message_matcher, defined)
+        self._ledger = Ledger(db, self._matching, configuration.instance_id)
         self._commits: set[asyncio.Task[TurnResult]] = set()
         self._replays = Replays(
             db,
@@ -118,22 +116,9 @@ class TurnService:
             await self.refuse(settings, arrival, error, request)
             raise
         if earlier is not None:
-            await self._note_replay(settings, request, earlier)
+            await self._ledger.replayed(settings, request, earlier)
             return earlier
         return await self._generated(settings, request)
-
-    async def _note_replay(
-        self, settings: SessionSettings, request: ChatRequest, earlier: TurnResult
-    ) -> None:
-        intent = replace(
-            self._blank_intent(settings.id, request.arrival),
-            state="replayed",
-            stream=request.stream,
-            retry_of=earlier.node_seq,
-            message_count=len(request.messages),
-            status_code=200,
-        )
-        await records.insert(self.db, intent, with_head=False)
 
     async def _generated(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
         """Prepare and generate, which may fail and then claim nothing; commit, which is never cut short."""
@@ -171,8 +156,8 @@ class TurnService:
         """What is to be generated, and the record that says so. What refuses the request is recorded too."""
         try:
             prepared = await self._prepared(settings, profile, request)
-            outgoing = self._outgoing(prepared, profile)
-            return prepared, outgoing, self._intent(prepared, profile, outgoing)
+            outgoing = generation_request(prepared, profile, self._configuration)
+            return prepared, outgoing, self._ledger.intent(prepared, profile, outgoing)
         except errors.TitoError as error:
             refusal = error
         except RecursionError:
@@ -190,85 +175,6 @@ class TurnService:
             prepared = await self._preparation.prepare(settings, profile, matcher, request)
         return prepared
 
-    def _outgoing(self, prepared: Prepared, profile: Profile) -> GenerationRequest:
-        request = prepared.request
-        body = {**request.body, **prepared.settings.sampling}
-        if prepared.max_new_tokens is not None:
-            body |= _bounded(body, prepared.max_new_tokens)
-        rows = None
-        if self._configuration.addition_r3 and (
-            self._configuration.routing_replay or body.get("return_routed_experts")
-        ):
-            parent = prepared.parent_node
-            rows = max(0, parent.total_tokens - 1) if parent else 0
-        return GenerationRequest(
-            session_id=prepared.settings.id.hex,
-            prompt_ids=prepared.prompt.ids,
-            body=body,
-            template_kwargs=profile.renderer.with_kwargs(request.template_kwargs).template_kwargs,
-            tools=request.tools,
-            headers=request.arrival.headers,
-            query=request.arrival.query,
-            patient=not request.arrival.reference,
-            worker=prepared.state.worker or "",
-            routed_experts_start_len=rows,
-        )
-
-    def _intent(self, prepared: Prepared, profile: Profile, outgoing: GenerationRequest) -> Intent:
-        arrival, raw = prepared.request.arrival, prepared.raw
-        body = profile.backend.build_body(outgoing)
-        return replace(
-            self._blank_intent(prepared.settings.id, arrival),
-            state="intent",
-            stream=prepared.request.stream,
-            parent_seq=prepared.parent_node.seq if prepared.parent_node else None,
-            attach_kind=prepared.kind,
-            cause=prepared.cause,
-            retry_of=prepared.retry_of,
-            head=prepared.head,
-            request_params=recording.request_params(body, outgoing.prompt_ids),
-            client_params=recording.client_params(prepared.request, profile.backend.speaks_chat),
-            message_count=len(prepared.request.messages),
-            raw_base=raw.base,
-            raw_reply=raw.reply,
-            raw_leading=raw.leading,
-            raw_tail=raw.tail,
-            weight_version_dispatch=prepared.state.weight_version,
-            prompt_tokens=len(outgoing.prompt_ids),
-            reused_tokens=prepared.prompt.reused,
-            added_tokens=len(prepared.prompt.delta),
-            prepare_ms=(time.perf_counter() - arrival.started) * 1000,
-        )
-
-    def _blank_intent(self, session_id: UUID, arrival: Arrival) -> Intent:
-        return Intent(
-            session_id=session_id,
-            state="refused",
-            protocol=arrival.protocol,
-            path=arrival.path,
-            stream=False,
-            parent_seq=None,
-            attach_kind=None,
-            cause=None,
-            retry_of=None,
-            idempotency_key=arrival.idempotency_key,
-            request_hash=arrival.request_hash,
-            head=None,
-            request_params=None,
-            message_count=0,
-            raw_base=0,
-            raw_reply=None,
-            raw_leading=None,
-            raw_tail=None,
-            weight_version_dispatch=None,
-            prompt_tokens=None,
-            reused_tokens=None,
-            added_tokens=None,
-            prepare_ms=None,
-            process=self._configuration.instance_id,
-            arrived_at=arrival.arrived_at,
-        )
-
     async def refuse(
         self,
         settings: SessionSettings,
@@ -276,27 +182,10 @@ class TurnService:
         error: errors.TitoError,
         request: ChatRequest | None = None,
     ) -> None:
-        """Leave a record of a request that was refused. A session that is gone takes none."""
+        """Leave a record of a request that was refused. A session that is gone is forgotten here too."""
         if isinstance(error, errors.SessionNotFound):
             self.forget(settings.id)
-        if isinstance(error, errors.SessionNotFound | errors.NotReady):
-            return
-        intent = replace(
-            self._blank_intent(settings.id, arrival),
-            message_count=len(request.messages) if request else 0,
-            error_code=error.code,
-            error_text=storable(str(error)),
-            status_code=error.status,
-            prepare_ms=(time.perf_counter() - arrival.started) * 1000,
-        )
-        record_id = await records.insert(self.db, intent, with_head=False)
-        if request is None:
-            return
-        matcher = await self._matching.matcher_of(settings, arrival.headers)
-        history = History(request.messages, matcher, ())
-        events = await explaining.explain_refusal(self.db, settings.id, history, error)
-        if events:
-            await records.add_events(self.db, settings.id, record_id, events)
+        await self._ledger.refuse(settings, arrival, error, request)
 
     async def _generate(
         self, settings: SessionSettings, profile: Profile, outgoing: GenerationRequest, record_id: int
@@ -307,43 +196,12 @@ class TurnService:
         except errors.TitoError as error:
             if isinstance(error, errors.UpstreamStatus):
                 error.prompt_tokens = len(outgoing.prompt_ids)
-            await self._fail(settings.id, record_id, error, _since(started))
+            await self._ledger.failed(settings.id, record_id, error, _since(started))
             raise
         except asyncio.CancelledError:
-            await asyncio.shield(self._cancelled(settings.id, record_id, _since(started)))
+            await asyncio.shield(self._ledger.cancelled(settings.id, record_id, _since(started)))
             raise
         return generation, _since(started)
-
-    async def _fail(
-        self, session_id: UUID, record_id: int, error: errors.TitoError, engine_ms: float
-    ) -> None:
-        try:
-            await records.fail(
-                self.db,
-                session_id,
-                record_id,
-                state="upstream_error",
-                status_code=error.status,
-                error_code=error.code,
-                error_text=storable(str(error)),
-                response=_answer_text(error),
-                reason=LateReason.FAILED_VALIDATION if errors.refused_answer(error) is not None else None,
-                engine_ms=engine_ms,
-            )
-        except LOST_CONNECTION:
-            logger.warning("database away; record %s stays an intent for recovery", record_id)
-
-    async def _cancelled(self, session_id: UUID, record_id: int, engine_ms: float) -> None:
-        await records.fail(
-            self.db,
-            session_id,
-            record_id,
-            state="cancelled",
-            status_code=None,
-            error_code="cancelled",
-            error_text="the client left and TITO_ON_DISCONNECT is abort",
-            engine_ms=engine_ms,
-        )
 
     async def _commit(
         self,
@@ -364,7 +222,7 @@ class TurnService:
         except errors.InvalidJson:
             error = errors.UpstreamInvalidReply("invalid engine reply: nested too deeply")
             error.answer = generation.reply_text.encode()
-            await self._fail(prepared.settings.id, record_id, error, engine_ms)
+            await self._ledger.failed(prepared.settings.id, record_id, error, engine_ms)
             raise error from None
         committed = await commit_turn(self.db, prepared, record_id, replied.message, stored)
         if committed.seq is not None:
@@ -405,21 +263,6 @@ def _result(prepared: Prepared, replied: ChatReply, committed: Committed) -> Tur
         reused_tokens=prepared.prompt.reused,
         late=committed.late,
     )
-
-
-def _bounded(body: Mapping[str, Any], most: int) -> dict[str, int]:
-    """The client's token limit, lowered to the room that is left."""
-    name = "max_completion_tokens" if body.get("max_completion_tokens") is not None else "max_tokens"
-    asked = body.get(name)
-    return {name: min(asked, most) if isinstance(asked, int) and not isinstance(asked, bool) else most}
-
-
-def _answer_text(error: errors.TitoError) -> str | None:
-    """What the engine answered: all of a generation that was refused, the beginning of anything else."""
-    if isinstance(error, errors.UpstreamStatus):
-        return storable(error.body[:_KEPT_ANSWER_BYTES].decode(errors="replace"))
-    answer = errors.refused_answer(error)
-    return None if answer is None else storable(answer.decode(errors="replace"))
 
 
 def _since(started: float) -> float:

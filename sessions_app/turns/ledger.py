@@ -1,0 +1,173 @@
+"""Records of turns: what is written of a request at each end it can have.
+
+Invariant: every request that named a session has a record that says what became of it; a record never fails
+a request that the database could not be told about.
+"""
+
+import logging
+import time
+from dataclasses import replace
+from uuid import UUID
+
+from sessions_app import errors
+from sessions_app.backends.base import GenerationRequest
+from sessions_app.json_text import storable
+from sessions_app.store import records
+from sessions_app.store.commit import LateReason
+from sessions_app.store.pool import LOST_CONNECTION, Database
+from sessions_app.store.values import Intent, SessionSettings
+from sessions_app.turns import explaining, recording
+from sessions_app.turns.matching import Matching
+from sessions_app.turns.positioning import History
+from sessions_app.turns.prepare import Prepared
+from sessions_app.turns.profiles import Profile
+from sessions_app.turns.values import Arrival, ChatRequest, TurnResult
+
+logger = logging.getLogger(__name__)
+
+_KEPT_ANSWER_BYTES = 65_536
+
+
+class Ledger:
+    """Writes the records of one process."""
+
+    def __init__(self, db: Database, matching: Matching, process: str) -> None:
+        self._db = db
+        self._matching = matching
+        self._process = process
+
+    def intent(self, prepared: Prepared, profile: Profile, outgoing: GenerationRequest) -> Intent:
+        """The record of a turn that is about to be generated."""
+        arrival, raw = prepared.request.arrival, prepared.raw
+        body = profile.backend.build_body(outgoing)
+        return replace(
+            self._blank(prepared.settings.id, arrival),
+            state="intent",
+            stream=prepared.request.stream,
+            parent_seq=prepared.parent_node.seq if prepared.parent_node else None,
+            attach_kind=prepared.kind,
+            cause=prepared.cause,
+            retry_of=prepared.retry_of,
+            head=prepared.head,
+            request_params=recording.request_params(body, outgoing.prompt_ids),
+            client_params=recording.client_params(prepared.request, profile.backend.speaks_chat),
+            message_count=len(prepared.request.messages),
+            raw_base=raw.base,
+            raw_reply=raw.reply,
+            raw_leading=raw.leading,
+            raw_tail=raw.tail,
+            weight_version_dispatch=prepared.state.weight_version,
+            prompt_tokens=len(outgoing.prompt_ids),
+            reused_tokens=prepared.prompt.reused,
+            added_tokens=len(prepared.prompt.delta),
+            prepare_ms=(time.perf_counter() - arrival.started) * 1000,
+        )
+
+    def _blank(self, session_id: UUID, arrival: Arrival) -> Intent:
+        return Intent(
+            session_id=session_id,
+            state="refused",
+            protocol=arrival.protocol,
+            path=arrival.path,
+            stream=False,
+            parent_seq=None,
+            attach_kind=None,
+            cause=None,
+            retry_of=None,
+            idempotency_key=arrival.idempotency_key,
+            request_hash=arrival.request_hash,
+            head=None,
+            request_params=None,
+            message_count=0,
+            raw_base=0,
+            raw_reply=None,
+            raw_leading=None,
+            raw_tail=None,
+            weight_version_dispatch=None,
+            prompt_tokens=None,
+            reused_tokens=None,
+            added_tokens=None,
+            prepare_ms=None,
+            process=self._process,
+            arrived_at=arrival.arrived_at,
+        )
+
+    async def refuse(
+        self,
+        settings: SessionSettings,
+        arrival: Arrival,
+        error: errors.TitoError,
+        request: ChatRequest | None = None,
+    ) -> None:
+        """Leave a record of a request that was refused. A session that is gone takes none."""
+        if isinstance(error, errors.SessionNotFound | errors.NotReady):
+            return
+        intent = replace(
+            self._blank(settings.id, arrival),
+            message_count=len(request.messages) if request else 0,
+            error_code=error.code,
+            error_text=storable(str(error)),
+            status_code=error.status,
+            prepare_ms=(time.perf_counter() - arrival.started) * 1000,
+        )
+        record_id = await records.insert(self._db, intent, with_head=False)
+        if request is None:
+            return
+        matcher = await self._matching.matcher_of(settings, arrival.headers)
+        history = History(request.messages, matcher, ())
+        events = await explaining.explain_refusal(self._db, settings.id, history, error)
+        if events:
+            await records.add_events(self._db, settings.id, record_id, events)
+
+    async def replayed(self, settings: SessionSettings, request: ChatRequest, earlier: TurnResult) -> None:
+        """The record of a request that was given an earlier reply."""
+        intent = replace(
+            self._blank(settings.id, request.arrival),
+            state="replayed",
+            stream=request.stream,
+            retry_of=earlier.node_seq,
+            message_count=len(request.messages),
+            status_code=200,
+        )
+        await records.insert(self._db, intent, with_head=False)
+
+    async def failed(
+        self, session_id: UUID, record_id: int, error: errors.TitoError, engine_ms: float
+    ) -> None:
+        """The end of an intent whose engine failed, or answered what must not be stored."""
+        try:
+            await records.fail(
+                self._db,
+                session_id,
+                record_id,
+                state="upstream_error",
+                status_code=error.status,
+                error_code=error.code,
+                error_text=storable(str(error)),
+                response=_answer_text(error),
+                reason=LateReason.FAILED_VALIDATION if errors.refused_answer(error) is not None else None,
+                engine_ms=engine_ms,
+            )
+        except LOST_CONNECTION:
+            logger.warning("database away; record %s stays an intent for recovery", record_id)
+
+    async def cancelled(self, session_id: UUID, record_id: int, engine_ms: float) -> None:
+        """The end of an intent whose client left."""
+        await records.fail(
+            self._db,
+            session_id,
+            record_id,
+            state="cancelled",
+            status_code=None,
+            error_code="cancelled",
+            error_text="the client left and TITO_ON_DISCONNECT is abort",
+            engine_ms=engine_ms,
+        )
+
+
+def _answer_text(error: errors.TitoError) -> str | None:
+    """What the engine answered: all of a generation that was refused, the beginning of anything else."""
+    if isinstance(error, errors.UpstreamStatus):
+        return storable(error.body[:_KEPT_ANSWER_BYTES].decode(errors="replace"))
+    answer = errors.refused_answer(error)
+    return None if answer is None else storable(answer.decode(errors="replace"))
