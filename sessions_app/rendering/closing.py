@@ -100,6 +100,16 @@ class Closing:
             )
         return close, delta
 
+    def prints_behind(self, turn: Message, message: Message, tools: Sequence[Tool] | None) -> bool:
+        """Whether a full render shows this message's content behind the turn, wherever the seam may be."""
+        for opening in OPENINGS:
+            try:
+                whole = self._text([*opening, turn, message], tools, add_generation_prompt=True)
+            except TemplateError:
+                continue
+            return whole.rfind(message["content"]) > whole.rfind(SENTINEL)
+        return False
+
     def _learn(self, turn: Message, tools: Sequence[Tool] | None) -> Close:
         problem: Exception | None = None
         for opening in OPENINGS:

@@ -28,7 +28,7 @@ class TurnMarks:
     openers: frozenset[int]
     """Ids that open the next message and are the stop tokens where a turn has no close."""
     append_roles: frozenset[str]
-    """Roles of messages that may follow a generated turn."""
+    """Roles of messages that may follow a generated turn, also where served ids cannot be continued."""
 
 
 def learn(closing: Closing, tokenizer: ChatTokenizer) -> TurnMarks:
@@ -36,7 +36,8 @@ def learn(closing: Closing, tokenizer: ChatTokenizer) -> TurnMarks:
     closes = _known_closes(closing)
     deltas = {role: delta for role in ROLES if (delta := _probed_delta(closing, tokenizer, role)) is not None}
     closers = frozenset[int]().union(*(_closers_of(close, tokenizer) for close in closes))
-    return TurnMarks(closes, closers, _openers(closes, deltas, tokenizer), frozenset(deltas))
+    roles = frozenset(role for role in ROLES if role in deltas or _is_printed(closing, role))
+    return TurnMarks(closes, closers, _openers(closes, deltas, tokenizer), roles)
 
 
 def _known_closes(closing: Closing) -> tuple[Close, ...]:
@@ -49,19 +50,29 @@ def _known_closes(closing: Closing) -> tuple[Close, ...]:
     return tuple(closes)
 
 
-def _probed_delta(closing: Closing, tokenizer: ChatTokenizer, role: str) -> Ids | None:
-    """Ids that a message of this role adds; None when the template cannot append it."""
-    message: Message = {"role": role, "content": _NEW_SENTINEL}
+def _probe(role: str) -> tuple[Message, Message]:
+    """A dummy turn, and a message of this role that may follow it."""
     if role == "tool":
-        message = {**results_of(ONE_CALL)[0], "content": _NEW_SENTINEL}
+        return ONE_CALL, {**results_of(ONE_CALL)[0], "content": _NEW_SENTINEL}
+    return TEXT_TURN, {"role": role, "content": _NEW_SENTINEL}
+
+
+def _probed_delta(closing: Closing, tokenizer: ChatTokenizer, role: str) -> Ids | None:
+    """Ids that a message of this role adds; None when it cannot be told apart."""
+    turn, message = _probe(role)
     for tools in (None, [TOOL]):
         try:
-            delta = closing.before(ONE_CALL if role == "tool" else TEXT_TURN, tools, [message])[1]
+            delta = closing.before(turn, tools, [message])[1]
         except RendererRefused:
             continue
         if _NEW_SENTINEL in delta:
             return tokenizer.encode(delta)
     return None
+
+
+def _is_printed(closing: Closing, role: str) -> bool:
+    turn, message = _probe(role)
+    return any(closing.prints_behind(turn, message, tools) for tools in (None, [TOOL]))
 
 
 def _closers_of(close: Close, tokenizer: ChatTokenizer) -> set[int]:

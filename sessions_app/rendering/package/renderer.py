@@ -16,7 +16,7 @@ import numpy as np
 from sessions_app.errors import InvalidTemplateKwargs, TemplateError
 from sessions_app.rendering.clones import Clones
 from sessions_app.rendering.comparator import ComparisonRules, Mismatch, compare
-from sessions_app.rendering.dummy import ONE_CALL, TEXT_TURN, TOOL, calls_of, results_of
+from sessions_app.rendering.dummy import ONE_CALL, SENTINEL, TEXT_TURN, TOOL, calls_of, results_of
 from sessions_app.rendering.joining import Joint
 from sessions_app.rendering.package import catalogue
 from sessions_app.rendering.package.kwargs import for_package, overlaid
@@ -36,10 +36,10 @@ _LEFT_OF_TURN = 64
 _USER: Message = {"role": "user", "content": "dummy user"}
 _SPOKEN: Message = {"role": "assistant", "content": "x"}
 _ROLES: Mapping[str, Message] = {
-    "assistant": _SPOKEN,
-    "system": {"role": "system", "content": "x"},
+    "assistant": {"role": "assistant", "content": "dummy answer"},
+    "system": {"role": "system", "content": "dummy system"},
     "tool": results_of(ONE_CALL)[0],
-    "user": {"role": "user", "content": "x"},
+    "user": _USER,
 }
 
 
@@ -274,13 +274,13 @@ class PackageRenderer:
         return self.decode(np.concatenate([served[: served.size - extension.trim], extension.ids]))
 
     def _appends(self, message: Message) -> bool:
-        """Whether a message of this role can follow a generated turn: results of tools a call."""
+        """Whether the family prints a message of this role behind a generated turn."""
         turn, tools = (ONE_CALL, [TOOL]) if message["role"] == "tool" else (TEXT_TURN, None)
         try:
-            self.extend(self._served_dummy(turn, [message], tools, True), turn, [message], tools)
-        except (RendererRefused, TemplateError):
+            text = self.decode(self._wrapped([_USER, turn, message], tools, True))
+        except TemplateError:
             return False
-        return True
+        return text.rfind(message["content"]) > text.rfind(SENTINEL)
 
     def _closed_at(self) -> int | None:
         """Position of the stop token that closes a turn of text; None in families without closes."""
