@@ -7,10 +7,22 @@
     checkpoints  cache of immutable token arrays
     positioning  where a request attaches
     explaining   why it attached there, when it was no plain append
-    prompting    the ids to feed
+    prompting    the ids of one render or one continuation
+    feeding      the prompt of a positioned turn
+    reasons      causes and events of a prepared turn
+    rooting      what a new root is taken for
+    matching     the matcher of a session, harness profile included
+    rewrites     what a harness profile tolerated
     recording    what a record keeps of a request and of a reply
+    ledger       records of requests at each end they can have
     prepare      all of that, ending with a stored intent
+    dispatching  what the engine is asked
+    pausing      turns held for a weight update
+    replying     the chat-shaped reply of a generation
     commit       a reply becomes a node, or is kept as late
+    replaying    requests that come twice
+    reading      stored turns back as requests and replies
+    describing   what GET and samples say of a session besides its records
     service      the three steps in order
     recover      intents left by dead processes
 

@@ -25,7 +25,8 @@ from sessions_app.store.commit import LateReason, LockedSession
 from sessions_app.store.pool import LOST_CONNECTION, Database, Transaction
 from sessions_app.store.values import NewEvent, NewMessage, NewNode, Reply
 from sessions_app.turns.positioning import NEVER_A_REPLY
-from sessions_app.turns.prepare import Prepared, text_field
+from sessions_app.turns.prepare import Prepared
+from sessions_app.turns.reasons import text_field
 
 logger = logging.getLogger(__name__)
 

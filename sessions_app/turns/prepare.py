@@ -4,18 +4,14 @@ Order of checks: template kwargs, attach point (rollback or attach), empty list,
 What is refused leaves a record that says so, and the tree as it was.
 """
 
-import json
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sessions_app import errors
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.history.matchers.base import MessageMatcher
 from sessions_app.history.roots import RootLabel
-from sessions_app.json_text import storable
 from sessions_app.packing import EMPTY_IDS, Ids
-from sessions_app.rendering.protocol import Renderer, RendererRefused
-from sessions_app.store import attach, records
+from sessions_app.store import records
 from sessions_app.store.pool import Database
 from sessions_app.store.values import (
     AttachRow,
@@ -27,17 +23,16 @@ from sessions_app.store.values import (
     SessionSettings,
     SessionState,
 )
-from sessions_app.turns import explaining, prompting, recording, rooting
+from sessions_app.turns import prompting, recording, rooting
 from sessions_app.turns.checkpoints import CheckpointCache
+from sessions_app.turns.feeding import Fed, Feeding
 from sessions_app.turns.positioning import Attachment, History, position
 from sessions_app.turns.profiles import Profile
 from sessions_app.turns.prompting import Prompt
+from sessions_app.turns.reasons import Reasons
 from sessions_app.turns.recording import RawDelta
 from sessions_app.turns.rewrites import rewrite_events
 from sessions_app.turns.values import ChatRequest
-
-CUT = "length"
-"""Finish reason of a generation that ended by its token limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +79,9 @@ class Preparation:
 
     def __init__(self, db: Database, cache: CheckpointCache, limits: Limits) -> None:
         self._db = db
-        self._cache = cache
         self._limits = limits
+        self._feeding = Feeding(db, cache)
+        self._reasons = Reasons(db, self._feeding)
 
     async def prepare(
         self, settings: SessionSettings, profile: Profile, matcher: MessageMatcher, request: ChatRequest
@@ -103,8 +99,8 @@ class Preparation:
         if not request.messages:
             raise errors.InvalidMessages("messages must not be empty")
         head = head or profile.heads.head_of(renderer, request.tools)
-        attachment, prompt, refused = await self._prompt(settings, renderer, attachment, request)
-        return await self._describe(settings, request, history, head, attachment, prompt, refused)
+        fed = await self._feeding.feed(settings, renderer, attachment, request)
+        return await self._describe(settings, request, history, head, fed)
 
     async def _position(self, settings: SessionSettings, history: History, head: Head | None) -> Attachment:
         identity = head.identity if head else None
@@ -120,93 +116,16 @@ class Preparation:
                 f"session holds {state.next_seq} nodes, the limit is {self._limits.max_nodes}"
             )
 
-    async def _prompt(
-        self, settings: SessionSettings, renderer: Renderer, attachment: Attachment, request: ChatRequest
-    ) -> tuple[Attachment, Prompt, RendererRefused | None]:
-        """The ids to feed; a renderer that cannot continue the path makes the turn a new root."""
-        size = len(request.arrival.body)
-        if attachment.parent is None:
-            return attachment, await prompting.render(renderer, request.messages, request.tools, size), None
-        if not settings.healing or attachment.state.passthrough:
-            return await self._rerender(settings, renderer, attachment, attachment.parent, request)
-        try:
-            return (
-                attachment,
-                await self._extend(settings, renderer, attachment, attachment.parent, request),
-                None,
-            )
-        except RendererRefused as refused:
-            if settings.history_policy == "rollback":
-                raise errors.TemplateError(str(refused)) from None
-            fallen = _unattached(settings, attachment)
-            return fallen, await prompting.render(renderer, request.messages, request.tools, size), refused
-
-    async def _rerender(
-        self,
-        settings: SessionSettings,
-        renderer: Renderer,
-        attachment: Attachment,
-        parent: AttachRow,
-        request: ChatRequest,
-    ) -> tuple[Attachment, Prompt, RendererRefused | None]:
-        """No healing: what the client sent, attached where its ids happen to go on from the served ones."""
-        prompt = await prompting.render(renderer, request.messages, request.tools, len(request.arrival.body))
-        served = await self.tokens(settings, parent.node)
-        if prompting.continues(served, prompt.ids):
-            delta = prompt.ids[len(served) :]
-            return attachment, Prompt(prompt.ids, delta, 0, 0, len(served)), None
-        refused = RendererRefused(Cause.ENGINE_RERENDER, "the rendered ids do not continue the served ones")
-        return replace(attachment, parent=None, kind=AttachKind.FORK), prompt, refused
-
-    async def _extend(
-        self,
-        settings: SessionSettings,
-        renderer: Renderer,
-        attachment: Attachment,
-        parent: AttachRow,
-        request: ChatRequest,
-    ) -> Prompt:
-        cut = parent.node.finish_reason == CUT
-        if cut and settings.on_truncated == "refuse":
-            raise errors.TruncatedGeneration(
-                "truncated generation cannot be extended: the matched node ended with finish_reason='length' "
-                "and truncation closes that path for good; branch before the cut instead"
-            )
-        new_messages = request.messages[attachment.first_new :]
-        check_roles(settings.history_policy, renderer, new_messages, attachment.first_new)
-        served = await self.tokens(settings, parent.node)
-        request.arrival.stopwatch.lap("load")
-        return await prompting.extend(
-            renderer,
-            served,
-            json.loads(parent.reply_body),
-            new_messages,
-            request.tools,
-            cut=cut and settings.on_truncated == "close",
-            size=sum(
-                len(request.texts.text(index)) for index in range(attachment.first_new, len(request.messages))
-            ),
-        )
-
-    async def tokens(self, settings: SessionSettings, node: NodeRow) -> Ids:
-        """Every id up to and including a node, from the cache or from Postgres."""
-        tokens = self._cache.get(settings.id, node.seq)
-        if tokens is None:
-            tokens = await attach.load_tokens(self._db, settings.id, node.seq)
-            self._cache.put(settings.id, node.seq, tokens)
-        return tokens
-
     async def _describe(
         self,
         settings: SessionSettings,
         request: ChatRequest,
         history: History,
         head: Head,
-        attachment: Attachment,
-        prompt: Prompt,
-        refused: RendererRefused | None,
+        fed: Fed,
     ) -> Prepared:
-        why = await self._why(settings, history, head, attachment, prompt, refused)
+        attachment, prompt = fed.attachment, fed.prompt
+        why = await self._reasons.why(settings, history, head, fed)
         root = await rooting.root_label(self._db, settings, request, attachment, why.cause, why.events)
         kind, (cause, told) = attachment.kind, rooting.refined(root, why.cause, why.events)
         raw, events = recording.raw_delta(request, attachment.parent), list(told)
@@ -216,7 +135,7 @@ class Preparation:
             events.append(
                 NewEvent("trim", Cause.BOUNDARY_TRIM, detail=f"{prompt.trim} boundary id(s) dropped")
             )
-        events += await self._notices(settings, request, head, attachment)
+        events += await self._reasons.notices(settings, request, head, attachment)
         events += await rewrite_events(self._db, settings.id, history, attachment.parent, raw)
         return Prepared(
             settings=settings,
@@ -238,73 +157,10 @@ class Preparation:
             root=root,
         )
 
-    async def _why(
-        self,
-        settings: SessionSettings,
-        history: History,
-        head: Head,
-        attachment: Attachment,
-        prompt: Prompt,
-        refused: RendererRefused | None,
-    ) -> "_Why":
-        if refused is not None:
-            cause = Cause(refused.cause)
-            event = NewEvent(str(attachment.kind), cause, detail=str(refused))
-            return _Why(cause, (event,))
-        if attachment.plain:
-            return _Why(Cause.FIRST_TURN if attachment.kind is AttachKind.ROOT else None, ())
-        found = await explaining.explain(self._db, settings.id, history, attachment, head)
-        event = found.event
-        if event.compared_seq is not None:
-            event = replace(
-                event, token_index=await self._token_index(settings, event.compared_seq, prompt.ids)
-            )
-        if attachment.discarded:
-            event = replace(event, detail=f"{attachment.discarded} checkpoint(s) left the active path")
-        return _Why(found.cause, (event,), found.retry_of, found.retried_key)
-
-    async def _token_index(self, settings: SessionSettings, seq: int, fed: Ids) -> int | None:
-        """The first id in which what is fed differs from the compared path; None where one begins the
-        other.
-        """
-        stored = self._cache.get(settings.id, seq)
-        if stored is None:
-            stored = await attach.load_tokens(self._db, settings.id, seq)
-        shared = prompting.common_prefix(stored, fed)
-        return shared if shared < min(len(stored), len(fed)) else None
-
-    async def _notices(
-        self, settings: SessionSettings, request: ChatRequest, head: Head, attachment: Attachment
-    ) -> list[NewEvent]:
-        """Changes that are recorded and do not fork: model, adapter, and what else `rollback` accepts."""
-        if attachment.parent is None:
-            return []
-        node = attachment.parent.node
-        notices = []
-        for cause, before, after in (
-            (Cause.MODEL_CHANGED, node.model_name, text_field(request, "model")),
-            (Cause.ADAPTER_CHANGED, node.adapter_name, text_field(request, "lora_path")),
-        ):
-            if before != after:
-                notices.append(
-                    NewEvent(
-                        "notice", cause, node.seq, stored_value=_json(before), replayed_value=_json(after)
-                    )
-                )
-        if node.head_digest != head.digest:
-            notices += await self._head_notice(settings, head, node)
-        return notices
-
-    async def _head_notice(self, settings: SessionSettings, head: Head, node: NodeRow) -> list[NewEvent]:
-        cause, before, after = await explaining.head_difference(self._db, settings.id, node, head)
-        if before == after:
-            return []
-        return [NewEvent("notice", cause, node.seq, stored_value=before, replayed_value=after)]
-
     async def rerendered(self, prepared: Prepared, fed: Ids) -> Prepared:
         """The turn of an engine that rendered the messages itself: a fork where its ids do not go on."""
         parent = prepared.parent_node
-        served = await self.tokens(prepared.settings, parent) if parent else EMPTY_IDS
+        served = await self._feeding.tokens(prepared.settings, parent) if parent else EMPTY_IDS
         if parent is not None and prompting.continues(served, fed):
             return replace(prepared, prompt=Prompt(fed, fed[len(served) :], 0, 0, len(served)))
         prompt = Prompt(fed, fed, 0, 0, 0)
@@ -334,48 +190,6 @@ class Preparation:
         parent = prepared.parent_node
         known = parent is not None and parent.head_digest == prepared.head.digest
         return await records.insert(self._db, intent, with_head=not known)
-
-
-@dataclass(frozen=True, slots=True)
-class _Why:
-    cause: Cause | None
-    events: tuple[NewEvent, ...]
-    retry_of: int | None = None
-    retried_key: bytes | None = None
-
-
-def _unattached(settings: SessionSettings, attachment: Attachment) -> Attachment:
-    """The attachment of a turn whose path the renderer cannot continue: a new root, by the session's
-    policy.
-    """
-    kind = AttachKind.FORK
-    if settings.history_policy == "linear":
-        from sessions_app.history.policies.linear import nonlinear
-
-        kind = nonlinear(settings.on_nonlinear, settings.id.hex).kind
-    return replace(attachment, parent=None, kind=kind)
-
-
-def check_roles(policy: str, renderer: Renderer, new_messages: list[dict[str, Any]], first_new: int) -> None:
-    """Whether every new message may follow served tokens. Policy `linear` leaves that to the template.
-
-    Raises RoleNotAppendable with the reference's text of the policy.
-    """
-    if policy == "linear":
-        return
-    allowed = renderer.append_roles
-    for index, message in enumerate(new_messages, first_new):
-        role = message.get("role")
-        if isinstance(role, str) and role in allowed:
-            continue
-        tail = "; the selected TITO fixed template does not support appending this role"
-        if policy == "rollback":
-            raise errors.RoleNotAppendable(
-                f"appended message at index {index} has role={role!r}, allowed={allowed!r}{tail}"
-            )
-        raise errors.RoleNotAppendable(
-            f"appended message role={role!r} not allowed (allowed={sorted(allowed)!r}){tail}"
-        )
 
 
 def counters_of(
@@ -408,13 +222,3 @@ def room(settings: SessionSettings, prompt: Prompt) -> int | None:
             "length of the messages."
         )
     return limit - len(prompt.ids)
-
-
-def text_field(request: ChatRequest, name: str) -> str | None:
-    """A text the request's body names, as a column can hold it."""
-    value = request.body.get(name)
-    return storable(value) if isinstance(value, str) else None
-
-
-def _json(value: str | None) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False)
