@@ -1,14 +1,21 @@
 """Celery tasks of exports: thin shells around services. A second delivery of any of them does no harm."""
 
+import logging
 from uuid import UUID
 
 from celery import shared_task
 from django.conf import settings
+from kombu.exceptions import OperationalError
 
 from sessions_app.api.wiring import conninfo
 from trainer_export.jobs.running import look_at, unfinished_jobs
 from trainer_export.lifecycle.reaping import reap_idle
 from trainer_export.renderers import profile_renderer
+
+logger = logging.getLogger(__name__)
+
+_HELPERS = 7
+"""Most workers called to one export beside the one that is there."""
 
 
 @shared_task(name="trainer_export.reap_idle")
@@ -20,7 +27,12 @@ def reap() -> int:
 @shared_task(name="trainer_export.look")
 def look(job_id: str) -> str:
     """Do what there is to do on an export; its state afterwards."""
-    job = look_at(conninfo(), settings.TITO, profile_renderer, UUID(job_id))
+
+    def call_help(shards: int) -> None:
+        for _ in range(min(shards - 1, _HELPERS)):
+            send_workers(job_id)
+
+    job = look_at(conninfo(), settings.TITO, profile_renderer, UUID(job_id), call_help=call_help)
     return str(job.state) if job else "gone"
 
 
@@ -29,5 +41,15 @@ def patrol() -> int:
     """Send workers to exports that nobody works on: lost messages, dead workers, retries that are due."""
     found = unfinished_jobs(conninfo())
     for job_id in found:
-        look.delay(job_id.hex)
+        send_workers(job_id.hex)
     return len(found)
+
+
+def send_workers(job_id: str) -> bool:
+    """Say "look" to the workers; False where the broker is away, and the patrol will."""
+    try:
+        look.apply_async((job_id,), retry=False)
+    except OperationalError as error:
+        logger.warning("export %s waits for the patrol: %s", job_id, error)
+        return False
+    return True

@@ -21,6 +21,7 @@ from sessions_app.turns.service import TurnService
 from tito_project.configuration import Configuration
 from trainer_export.serving import SamplesService
 from trainer_export.spans.service import SpansService
+from trainer_export.stream.serving import StreamService
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class Runtime:
     turns: TurnService
     samples: SamplesService
     spans: SpansService
+    stream: StreamService
     tasks: "set[asyncio.Task[Any]]" = field(default_factory=set)
     """Turns in progress, held so that a vanished client does not lose them."""
     draining: bool = False
@@ -82,12 +84,13 @@ async def start(
     """Open the pool, load the default profile, settle what dead processes left."""
     global _current
     db = Database(conninfo, max_size=configuration.db_pool)
-    samples = SamplesService(db, configuration)
-    await db.open()
     profiles = Profiles(build)
+    samples = SamplesService(db, configuration)
+    stream = StreamService(db, profiles, configuration)
+    await db.open()
     await profiles.get(DEFAULT_PROFILE)
     turns = TurnService(db, profiles, configuration)
-    runtime = Runtime(configuration, db, profiles, turns, samples, SpansService(db))
+    runtime = Runtime(configuration, db, profiles, turns, samples, SpansService(db), stream)
     runtime.limiter = configured_limiter(configuration.key_rate)
     await _settle(runtime)
     _spare_what_stays()

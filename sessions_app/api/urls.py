@@ -14,6 +14,8 @@ from sessions_app.api.anthropic import (
 )
 from sessions_app.api.chat import AttemptChatView, ChatView, KeyChatView
 from sessions_app.api.direct import DirectView
+from sessions_app.api.dump import SessionDumpView
+from sessions_app.api.exports import ExportCancelView, ExportResumeView, ExportsView, ExportView
 from sessions_app.api.health import HealthView, ReadyView
 from sessions_app.api.inspect import (
     EventsView,
@@ -41,6 +43,7 @@ from sessions_app.api.responses import AttemptResponsesView, KeyResponsesView, R
 from sessions_app.api.rewards import RewardsView
 from sessions_app.api.samples import SamplesView
 from sessions_app.api.sessions import SessionsView, SessionView
+from sessions_app.api.stream import SamplesAckView, SamplesStreamView
 from sessions_app.api.weights import PauseView, ResumeView, VersionView
 
 _SESSION = r"sessions/(?P<session_id>[^/]+)"
@@ -83,6 +86,13 @@ ROUTES: list[tuple[str, type[DirectView]]] = [
     (r"api/sessions/(?P<session_id>[^/]+)/records", RecordsView),
     (r"api/sessions/(?P<session_id>[^/]+)/events", EventsView),
     (r"api/nodes/(?P<node_id>[^/]+)", NodeView),
+    (r"api/sessions/(?P<session_id>[^/]+)/dump", SessionDumpView),
+    (r"exports", ExportsView),
+    (r"exports/(?P<job_id>[^/]+)", ExportView),
+    (r"exports/(?P<job_id>[^/]+)/cancel", ExportCancelView),
+    (r"exports/(?P<job_id>[^/]+)/resume", ExportResumeView),
+    (r"samples/stream", SamplesStreamView),
+    (r"samples/ack", SamplesAckView),
     (r"admin-api/pause", PauseView),
     (r"admin-api/resume", ResumeView),
     (r"admin-api/weights", VersionView),

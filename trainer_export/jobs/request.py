@@ -49,13 +49,13 @@ class ExportRules:
 
     def check_hooks(self, configuration: Configuration, *, allow_dotted: bool) -> None:
         """Code is named by settings and operators only."""
-        settings = (configuration.sample_picker, configuration.sample_postprocessor)
-        for picker, postprocessor in ((self.picker, "default"), ("drop_superseded", self.postprocessor)):
-            trusted = allow_dotted or picker in settings or postprocessor in settings
-            try:
-                resolve_hooks(picker, postprocessor, allow_dotted=trusted)
-            except ValueError as error:
-                raise InvalidArgument(str(error)) from None
+        picker_trusted = allow_dotted or self.picker == configuration.sample_picker
+        postprocessor_trusted = allow_dotted or self.postprocessor == configuration.sample_postprocessor
+        try:
+            resolve_hooks(self.picker, "default", allow_dotted=picker_trusted)
+            resolve_hooks("keep_all", self.postprocessor, allow_dotted=postprocessor_trusted)
+        except ValueError as error:
+            raise InvalidArgument(str(error)) from None
 
     def as_json(self) -> dict[str, Any]:
         """For the job's row."""

@@ -38,12 +38,14 @@ def look_at(
     job_id: UUID,
     *,
     progress: JobProgress = lambda sessions, tokens, total: None,
+    call_help: Callable[[int], None] = lambda shards: None,
     patient: bool = True,
 ) -> Job | None:
     """A worker's look at a job; the job as it then is."""
 
     async def work(db: Database) -> Job | None:
-        return await look(Workshop(db, configuration, renderer_of, progress, patient), job_id)
+        workshop = Workshop(db, configuration, renderer_of, progress, call_help, patient)
+        return await look(workshop, job_id)
 
     return on_loop(conninfo, work)
 

@@ -41,6 +41,8 @@ class Workshop:
     configuration: Configuration
     renderer_of: Callable[[str], Renderer]
     progress: JobProgress = lambda sessions, tokens, total: None
+    call_help: Callable[[int], None] = lambda shards: None
+    """Told how many shards there are once they are known: other workers may look, too."""
     patient: bool = True
     """Wait before trying again; False: whoever looks on is a person, who wants to know."""
 
@@ -55,6 +57,8 @@ async def look(workshop: Workshop, job_id: UUID) -> Job | None:
         if job.state is JobState.PENDING:
             await freeze(workshop.db, job)
             job = await jobs.load(workshop.db, job_id)
+            if job is not None:
+                workshop.call_help(job.shard_count or 0)
         if job is not None and job.state is JobState.RUNNING:
             await _write(workshop, job, destination)
             await publish(workshop.db, job, destination)
