@@ -18,7 +18,7 @@ from sessions_app.rendering.token_diff import first_difference, token_diff
 from sessions_app.rendering.verification_cases import SEAMS, SYSTEM, TOOL, TURNS, USER, Case, with_model_ids
 
 OK, WARN, FAIL, NONE = "ok", "warn", "fail", "none"
-_EDITION = 1
+_EDITION = 2
 """Goes up when a check is added, or judges otherwise: what was stored before is then verified again."""
 _SCAFFOLD_IDS = 8
 """Last ids of a prompt that may be an empty block of reasoning."""
@@ -106,6 +106,8 @@ def _seam(renderer: Renderer, case: Case) -> tuple[str, str]:
         extension = renderer.extend(served, case.turn, case.new, case.tools, cut=not case.stop_served)
     except RendererRefused as error:
         return (FAIL if case.essential else WARN), f"{error.cause}: {error}"
+    except TitoError as error:
+        return (FAIL if case.essential else WARN), f"refused, though the template renders it: {error}"
     fed = _fed(served, extension)
     if renderer.decode(fed) == renderer.decode(fresh):
         return OK, ""

@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from sessions_app.rendering.chat_template import ChatTemplate
+from sessions_app.rendering.families.facts import FAMILIES
+from sessions_app.rendering.family_renderer import FamilyRenderer
+from sessions_app.rendering.parsers.registry import reply_parser
 from sessions_app.rendering.protocol import Renderer
 from sessions_app.rendering.token_diff import token_diff
 from sessions_app.rendering.verification import Check, failed, verify
@@ -17,6 +21,12 @@ CHATML = HISTORY / "config/chatml.jinja"
 MOVES_TOOLS = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n"
     "{% if loop.last and tools %}{{ tools | tojson }}{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+LAST_THINKS = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{% if m.reasoning_content and loop.last %}<think>{{ m.reasoning_content }}</think>{% endif %}"
+    "{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 COUNTS = (
@@ -60,6 +70,15 @@ def test_a_family_that_loses_the_newline_fails_with_the_place() -> None:
 def test_a_family_with_the_right_rule_passes() -> None:
     seams = [check for check in verify(family("qwen3")) if check.area == "seam"]
     assert not failed(seams)
+
+
+def test_a_family_whose_template_rewrites_the_last_turn_fails() -> None:
+    """A family's delta is a difference of two renders: there is none, so every second turn is refused."""
+    parser = reply_parser("none", "think", byte_tokenizer())
+    renderer = FamilyRenderer(byte_tokenizer(), ChatTemplate(LAST_THINKS), parser, {}, FAMILIES["default"])
+    check = found(renderer)["seam text, then user"]
+    assert check.verdict == "fail"
+    assert "refused, though the template renders it: rendered suffix diff failed" in check.detail
 
 
 def test_tools_that_move_to_the_last_message_fail() -> None:
