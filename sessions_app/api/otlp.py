@@ -6,6 +6,7 @@ nothing: exporters count a redirect as success and lose what they sent.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import ClassVar
 
 from django.http.response import HttpResponseBase
@@ -63,14 +64,15 @@ class OtlpView(DirectView):
 
     async def _envelope(self, sender: Sender, named: dict[str, str]) -> Envelope:
         """What URL, headers and key say."""
+        at = datetime.now(UTC)
         if named:
             url = Route(named.get("rollout_id"), named.get("attempt_id"), named.get("session_id"))
             session = await session_of_url(sender, url)
-            return Envelope(Route(session_id=session.hex), Route())
+            return Envelope(at, Route(session_id=session.hex), Route())
         headers = {name.lower(): value for name, value in sender.request.headers.items()}
         if not SESSION_ID.match(headers.get("x-session-id", "").strip()):
             headers.pop("x-session-id", None)  # harnesses send ids of their own by that name
-        return Envelope(route_of_headers(headers), sender.default)
+        return Envelope(at, route_of_headers(headers), sender.default)
 
     def error_response(self, error: errors.TitoError) -> HttpResponseBase:
         """A Status in the encoding of the request; in JSON where that is neither."""

@@ -4,7 +4,6 @@ import asyncio
 import gzip
 import json
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -85,9 +84,7 @@ def settle(trace: int) -> None:
     """What a reader of each of a trace's sessions does first."""
 
     sessions = Trace.objects.filter(trace_id=f"{trace:032x}").values_list("session_id", flat=True)
-    on_pool(
-        *(partial(settle_session, session_id=session, at=datetime.now(UTC)) for session in list(sessions))
-    )
+    on_pool(*(partial(settle_session, session_id=session) for session in list(sessions)))
 
 
 def on_pool(*works: Callable[[Database], Awaitable[object]]) -> None:

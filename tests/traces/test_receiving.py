@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import psycopg
@@ -18,6 +19,7 @@ from trainer_export.traces.otlp import Route, decode_traces
 SPAN = {"traceId": "1" * 32, "spanId": "2" * 16, "name": "a"}
 BODY = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [SPAN]}]}]}).encode()
 SESSION = uuid4()
+NOW = datetime.now(UTC)
 
 
 class Unreachable:
@@ -40,7 +42,7 @@ async def found(route: Route) -> UUID:
 
 def receive(db):
     spans = SpansService(db)
-    envelope = Envelope(Route(session_id=SESSION.hex), Route())
+    envelope = Envelope(NOW, Route(session_id=SESSION.hex), Route())
     return spans.receive(Delivery(BODY, "application/json", ""), decode_traces, envelope, found)
 
 
@@ -73,7 +75,7 @@ def test_a_zipped_body_counts_for_what_it_may_unfold_to():
 
 def test_sequence_ids_go_on_behind_given_ones():
     batch = decode_traces(BODY, "application/json")
-    (span,) = addressed(batch.spans, Envelope(Route(), Route()))
+    (span,) = addressed(batch.spans, Envelope(NOW, Route(), Route()))
     given = addressed(
         [
             type(batch.spans[0])(
@@ -81,7 +83,7 @@ def test_sequence_ids_go_on_behind_given_ones():
                 | {"attributes": {"tito.sequence_id": 9}}
             )
         ],
-        Envelope(Route(), Route()),
+        Envelope(NOW, Route(), Route()),
     )[0]
     numbered = with_sequences([span.span, given.span, span.span], 2)
     assert (numbered.sequences, numbered.last) == ([3, 9, 10], 10)

@@ -85,6 +85,7 @@ class Migration(migrations.Migration):
                 ('is_call', models.BooleanField(help_text='Records a model call')),
                 ('is_reward', models.BooleanField(help_text='Carries a reward')),
                 ('response_id', models.TextField(blank=True, help_text='Of the reply that the call got', null=True)),
+                ('conversation_id', models.TextField(blank=True, help_text="As the agent's framework names it", null=True)),
                 ('agent_name', models.TextField(blank=True, help_text='The agent that this span is of', null=True)),
                 ('agent', models.TextField(blank=True, help_text='Of a call: the agent it was found to belong to', null=True)),
                 ('received_at', models.DateTimeField()),

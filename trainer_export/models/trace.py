@@ -109,6 +109,7 @@ class Span(models.Model):
     is_call = models.BooleanField(help_text="Records a model call")
     is_reward = models.BooleanField(help_text="Carries a reward")
     response_id = models.TextField(null=True, blank=True, help_text="Of the reply that the call got")
+    conversation_id = models.TextField(null=True, blank=True, help_text="As the agent's framework names it")
     agent_name = models.TextField(null=True, blank=True, help_text="The agent that this span is of")
     agent = models.TextField(
         null=True, blank=True, help_text="Of a call: the agent it was found to belong to"

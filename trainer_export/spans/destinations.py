@@ -6,6 +6,7 @@ exist, is refused with the same words.
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from uuid import UUID
 
 from sessions_app.store.pool import Executor
@@ -25,6 +26,8 @@ class Refused(Exception):
 class Envelope:
     """What is known of a whole request."""
 
+    at: datetime
+    """When it arrived."""
     named: Route
     """By URL or headers."""
     default: Route
@@ -61,7 +64,9 @@ def addressed(spans: Iterable[ReceivedSpan], envelope: Envelope) -> list[Address
         if shared not in origins:
             origins[shared] = origin_of(received.resource, received.scope)
         response = None if route.is_known else linked_response(received)
-        found.append(Addressed(prepare(received, route.sequence_id, origins[shared]), route, response))
+        found.append(
+            Addressed(prepare(received, route.sequence_id, origins[shared], envelope.at), route, response)
+        )
     return found
 
 

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
 from trainer_export.traces.better.reward_facts import is_reward_operation, rewards_of
 from trainer_export.traces.dialects.agents import agent_name
+from trainer_export.traces.dialects.conversation import conversation_id
 from trainer_export.traces.dialects.recognition import is_call
 from trainer_export.traces.dialects.response_ids import response_id
 from trainer_export.traces.otlp.received import ReceivedSpan, Resource, Scope
@@ -56,7 +58,9 @@ class PreparedSpan:
     is_call: bool
     is_reward: bool
     response_id: str | None
+    conversation_id: str | None
     agent_name: str | None
+    received_at: datetime
 
     @property
     def key(self) -> tuple[str, str]:
@@ -64,7 +68,7 @@ class PreparedSpan:
         return (self.trace_id, self.span_id)
 
 
-def prepare(received: ReceivedSpan, given_sequence: int | None, origin: Origin) -> PreparedSpan:
+def prepare(received: ReceivedSpan, given_sequence: int | None, origin: Origin, at: datetime) -> PreparedSpan:
     """Never raises for a span that was decoded."""
     read = received.to_span("", "", 0)
     events = [{"name": e.name, "time_ns": e.time_ns, "attributes": e.attributes} for e in received.events]
@@ -95,7 +99,9 @@ def prepare(received: ReceivedSpan, given_sequence: int | None, origin: Origin) 
         is_call=is_call(read, DEFAULT_CALL_PATTERN),
         is_reward=_is_reward(read),
         response_id=_indexed(response_id(read.attributes)),
+        conversation_id=_indexed(conversation_id(read.attributes)),
         agent_name=agent_name(read),
+        received_at=at,
     )
 
 

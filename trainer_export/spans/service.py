@@ -5,11 +5,11 @@ database that does not answer in time, is told to come again at once.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 
 from sessions_app.errors import NotReady
@@ -18,6 +18,8 @@ from trainer_export.spans.destinations import Addressed, Envelope, FindSession, 
 from trainer_export.spans.storing import store_spans
 from trainer_export.spans.waiting import hold
 from trainer_export.traces.otlp import DEFAULT_MAX_BYTES, Batch, Rejection
+
+logger = logging.getLogger(__name__)
 
 MOST_BYTES_AT_ONCE = 64 * 1024 * 1024
 MOST_BATCHES_AT_ONCE = 8
@@ -92,16 +94,16 @@ class SpansService:
             try:
                 async with asyncio.timeout(PATIENCE_S):
                     return [*rejected, *await self._store(spans, find)]
-            except (*LOST_CONNECTION, TimeoutError):
+            except (*LOST_CONNECTION, TimeoutError) as error:
+                logger.warning("spans were not stored: %s", type(error).__name__)
                 raise NotReady("the database does not answer") from None
 
     async def _store(self, spans: list[Addressed], find: FindSession) -> list[Rejection]:
-        at = datetime.now(UTC)
         batch = await sort_out(self._db, spans, find)
         for session, routed in sorted(batch.by_session.items()):
             async with self._db.transaction() as transaction:
-                await store_spans(transaction, session, routed, at)
-        await hold(self._db, batch.unrouted, at)
+                await store_spans(transaction, session, routed)
+        await hold(self._db, batch.unrouted)
         return batch.rejected
 
 

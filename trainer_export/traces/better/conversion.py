@@ -1,19 +1,17 @@
 """Spans -> triplets and a report in mode `better`."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trainer_export.traces.better.adoption import adopt_calls
 from trainer_export.traces.better.calls import Call, joined_calls
 from trainer_export.traces.better.facts import CallFacts, facts_of, request_metadata, response_metadata
 from trainer_export.traces.better.forest import Forest
-from trainer_export.traces.better.labels import ANY_AGENT, Label, labels
+from trainer_export.traces.better.labels import ANY_AGENT, Label, adopt, label_of, labels
 from trainer_export.traces.better.matching import Order, matched_rewards
 from trainer_export.traces.better.reading import attempts, read_spans
 from trainer_export.traces.better.report import Entry, Remark, Report, Use
 from trainer_export.traces.better.reward_facts import RewardFacts, is_reward_operation, rewards_of
-from trainer_export.traces.dialects.agents import agent_name
 from trainer_export.traces.dialects.images import image_urls
 from trainer_export.traces.dialects.recognition import is_call
 from trainer_export.traces.reference import ValidationError
@@ -29,6 +27,8 @@ class ServedTokens:
     prompt_ids: list[int]
     response_ids: list[int]
     logprobs: list[float] | None
+    agent: str | None = None
+    """The agent it was labelled with, which counts where the trace names none."""
 
 
 Served = Callable[[str], ServedTokens | None]
@@ -85,7 +85,7 @@ class _Attempt:
         rewards, reward_spans = self._rewards(spans)
         calls = joined_calls(self._forest, found, self._report)
         if self._rules.repair_hierarchy:
-            self._adopt({facts.span.span_id for facts in found})
+            adopt(self._forest, {facts.span.span_id for facts in found}, self._report)
         wanted = self._wanted(calls, labels(self._forest, reward_spans))
         order = Order.of([call for call, _ in wanted], rewards)
         wanted.sort(key=lambda pair: _position(pair[0], order))
@@ -94,15 +94,6 @@ class _Attempt:
         return self._with_final_reward(
             [self._triplet(call, label, values.get(call.span_id, {})) for call, label in wanted]
         )
-
-    def _adopt(self, call_ids: set[str]) -> None:
-        agents = [
-            span.span_id
-            for span in self._forest.spans
-            if span.span_id not in call_ids and agent_name(span) is not None
-        ]
-        calls = [span.span_id for span in self._forest.spans if span.span_id in call_ids]
-        adopt_calls(self._forest, calls, agents, self._report)
 
     def _remark_times(self, span: Span) -> None:
         if span.start_time is None or span.end_time is None:
@@ -129,7 +120,7 @@ class _Attempt:
         """Calls to train on, each with the label of the record that knows its agent."""
         wanted = []
         for call in calls:
-            label = _best_label(call, where)
+            label = self._labelled(call, label_of(call, where))
             refusal = self._refusal(call, label)
             if refusal is not None:
                 self._report.use(call.span_id, refusal)
@@ -138,6 +129,16 @@ class _Attempt:
                 self._report.use_if_open(label.agent_span, Use.AGENT)
             wanted.append((call, label))
         return wanted
+
+    def _labelled(self, call: Call, label: Label) -> Label:
+        """The trace's own label, else that of our record; both, and different, is remarked."""
+        served = self._served(call)
+        if served is None or served.agent in (None, label.agent):
+            return label
+        if label.agent is None:
+            return replace(label, agent=served.agent)
+        self._report.remark(call.span_id, Remark.AGENTS_DISAGREE)
+        return label
 
     def _refusal(self, call: Call, label: Label) -> Use | None:
         if label.in_reward and self._rules.exclude_llm_call_in_reward:
@@ -153,9 +154,7 @@ class _Attempt:
         """Our own record first; a span that says otherwise is remarked."""
         first = next((record for record in call.records if record.has_tokens), call.records[0])
         recorded = ServedTokens(first.prompt_ids, first.response_ids, _logprobs(call, first))
-        served = None
-        if self._rules.served is not None and call.response_id is not None:
-            served = self._rules.served(call.response_id)
+        served = self._served(call)
         if served is None:
             return recorded
         for record in call.records:
@@ -165,6 +164,11 @@ class _Attempt:
             ):
                 self._report.remark(record.span.span_id, Remark.TOKENS_DISAGREE)
         return served
+
+    def _served(self, call: Call) -> ServedTokens | None:
+        if self._rules.served is None or call.response_id is None:
+            return None
+        return self._rules.served(call.response_id)
 
     def _triplet(self, call: Call, label: Label, rewards: dict[str, float]) -> Triplet:
         tokens = self._tokens(call)
@@ -196,13 +200,6 @@ class _Attempt:
         if triplets and triplets[-1].reward is None:
             triplets[-1] = triplets[-1].with_reward(final)
         return triplets
-
-
-def _best_label(call: Call, where: dict[str, Label]) -> Label:
-    """Of the records of a call those below an agent know more; inside a reward is inside a reward."""
-    found = [where[record.span.span_id] for record in call.records]
-    named = next((label for label in found if label.agent is not None), found[0])
-    return Label(named.agent, named.agent_span, any(label.in_reward for label in found))
 
 
 def _logprobs(call: Call, first: CallFacts) -> list[float] | None:

@@ -47,6 +47,8 @@ class Remark(StrEnum):
     ENDS_BEFORE_START = "ends_before_start"
     TIMES_UNKNOWN = "times_unknown"
     TOKENS_DISAGREE = "tokens_disagree"
+    AGENTS_DISAGREE = "agents_disagree"
+    """The trace and our own record name different agents."""
     LOGPROBS_MISALIGNED = "logprobs_misaligned"
     LINK_UNRESOLVED = "link_unresolved"
     MATCHED_BY_LINK = "matched_by_link"
