@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from sessions_app.json_text import loads
@@ -32,8 +34,8 @@ def _check_shard(job: Job, destination: Destination, shard: dict[str, Any]) -> I
         yield f"{name} is not the file that was written"
         return
     shape = SHAPES[job.shape]
-    with destination.staging() as folder:
-        file = folder / name
+    with TemporaryDirectory(prefix="tito-check-") as folder:
+        file = Path(folder) / name
         file.write_bytes(content)
         rows = read_rows(job.format, file, shape)
     for number, row in enumerate(rows):

@@ -29,8 +29,10 @@ class Destination(Protocol):
     """A folder that files are published in."""
 
     @contextmanager
-    def staging(self) -> Iterator[Path]:
-        """A folder of this machine to make files in; gone afterwards."""
+    def staging(self, folder: str) -> Iterator[Path]:
+        """A place on this machine to make files in; gone afterwards. `folder`: below the destination, where
+        what a killed process leaves may lie until that folder is removed.
+        """
         ...
 
     def publish(self, file: Path, name: str) -> None:
@@ -69,11 +71,12 @@ class LocalFolder:
     folder: Path
 
     @contextmanager
-    def staging(self) -> Iterator[Path]:
-        """Beside the final files, so that publishing is a rename."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=PART, dir=self.folder) as folder:
-            yield Path(folder)
+    def staging(self, folder: str) -> Iterator[Path]:
+        """On the same file system, so that publishing is a rename."""
+        below = self.folder / folder
+        below.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=PART, dir=below) as place:
+            yield Path(place)
 
     def publish(self, file: Path, name: str) -> None:
         """On disk before it has its name."""
@@ -121,10 +124,10 @@ class RemoteFolder:
     """An upload is seen in whole or not at all."""
 
     @contextmanager
-    def staging(self) -> Iterator[Path]:
+    def staging(self, folder: str) -> Iterator[Path]:
         """On the local disk."""
-        with tempfile.TemporaryDirectory(prefix="tito-export-") as folder:
-            yield Path(folder)
+        with tempfile.TemporaryDirectory(prefix="tito-export-") as place:
+            yield Path(place)
 
     def publish(self, file: Path, name: str) -> None:
         """Upload, and rename where the upload itself can be seen half done."""

@@ -99,7 +99,7 @@ def _put(destination: Destination, job: Job, names: list[str], manifest: bytes) 
         raise Conflict(f"{job.destination} holds another export; choose a folder of its own")
     for name in names:
         destination.move(f"{job.folder}/{name}", name)
-    with destination.staging() as folder:
+    with destination.staging(job.folder) as folder:
         file = folder / MANIFEST
         file.write_bytes(manifest)
         destination.publish(file, MANIFEST)

@@ -56,7 +56,7 @@ async def write_shard(
     """
     inputs = [frozen_from(row) for row in await db.fetch_all(_INPUTS, (job.id, claim.number))]
     tally = Tally()
-    with destination.staging() as folder:
+    with destination.staging(job.folder) as folder:
         file = folder / claim.name
         async with _kept(db, claim) as lease:
             writer = open_writer(job.format, file, SHAPES[job.shape])

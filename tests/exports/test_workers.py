@@ -1,0 +1,181 @@
+"""Exports under fire: workers killed in the middle of a shard, a broker that restarts, lost messages, disks
+that are full. Nothing half-visible, nothing lost, nothing twice.
+"""
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from sessions_app.api.wiring import conninfo
+from tests.exports.exporting import export, linear, rows, shards, visible
+from tests.exports.workers import asked, job_now, leases_run_out, shard_states, wait_for, worker
+from tests.integration.web import ROOT, database_url
+from tests.toy import write_model, write_template
+from tito_project.addresses import embedded_redis_url
+from tito_project.embedded.home import prepare_home
+from tito_project.embedded.places import places_of
+from tito_project.embedded.valkey import EmbeddedValkey
+from trainer_export.jobs import destinations
+from trainer_export.jobs.running import look_at
+from trainer_export.renderers import profile_renderer
+from trainer_export.tasks import send_workers
+
+
+@pytest.fixture(autouse=True)
+def _fresh_renderers() -> None:
+    profile_renderer.cache_clear()
+
+
+def toy_settings(folder: Path) -> dict[str, str]:
+    return {
+        "TITO_MODEL": str(write_model(folder / "model")),
+        "TITO_CHAT_TEMPLATE": str(write_template(folder, "toy-chatml")),
+        "TITO_RENDERER": "template",
+        "TITO_BACKEND": "sglang",
+        "TITO_BACKEND_URL": "http://127.0.0.1:9",
+    }
+
+
+def looked(job: UUID) -> str:
+    from django.conf import settings
+
+    found = look_at(conninfo(), settings.TITO, profile_renderer, job, patient=False)
+    assert found is not None
+    return str(found.state)
+
+
+@pytest.mark.slow
+def test_a_worker_killed_in_the_middle_is_followed_by_another(toy, tmp_path: Path) -> None:
+    client, engine = toy
+    sessions = [linear(client, engine) for _ in range(12)]
+    out = tmp_path / "out"
+    job = asked(out, sessions, shard_tokens=80)
+    with worker(toy_settings(tmp_path), tmp_path) as first:
+        assert send_workers(job.hex)
+        wait_for(lambda: "done" in shard_states(job) and "running" in shard_states(job))
+        first.kill()
+    assert "running" in shard_states(job)
+    assert [name for name in visible(out) if not name.startswith(".part-")] == []
+    leases_run_out(job)
+    with worker(toy_settings(tmp_path), tmp_path):
+        wait_for(lambda: job_now(job).state == "done")
+    assert [row["session_id"] for row in rows(out)] == sessions
+    assert [name for name in visible(out) if name.startswith(".part-")] == []
+    export(tmp_path / "again", "--rerun", job.hex)
+    assert visible(out) == visible(tmp_path / "again")
+    for name in visible(out):
+        assert (out / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+@pytest.mark.slow
+def test_a_broker_that_restarts_loses_nothing(toy, tmp_path: Path) -> None:
+    client, engine = toy
+    sessions = [linear(client, engine) for _ in range(8)]
+    job, lost = (asked(tmp_path / name, sessions, shard_tokens=100) for name in ("a", "b"))
+    places = places_of(tmp_path / "broker")
+    prepare_home(places)
+    broker = EmbeddedValkey(places).start()
+    try:
+        settings = toy_settings(tmp_path) | {"REDIS_URL": embedded_redis_url(places)}
+        with worker(settings, tmp_path):
+            wait_for(lambda: "running" in shard_states(job))
+            broker.stop()
+            broker = EmbeddedValkey(places).start()
+            wait_for(lambda: job_now(job).state == "done" and job_now(lost).state == "done")
+    finally:
+        broker.stop()
+    for name in ("a", "b"):
+        assert [row["session_id"] for row in rows(tmp_path / name)] == sessions
+
+
+def test_looking_twice_or_at_once_makes_one_export(toy, tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    client, engine = toy
+    sessions = [linear(client, engine) for _ in range(6)]
+    job = asked(tmp_path / "out", sessions, shard_tokens=1, postprocessor="default")
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: looked(job), range(4)))
+    wait_for(lambda: looked(job) == "done", 20)
+    assert [row["session_id"] for row in rows(tmp_path / "out")] == sessions
+    assert looked(job) == "done"
+
+
+def test_cancelling_a_running_job_shows_nothing_and_resuming_ends_it(toy, tmp_path: Path) -> None:
+    import threading
+    import time
+
+    client, engine = toy
+    sessions = [linear(client, engine) for _ in range(6)]
+    out = tmp_path / "out"
+    job = asked(out, sessions, shard_tokens=1)
+    thread = threading.Thread(target=looked, args=(job,))
+    thread.start()
+    wait_for(lambda: "done" in shard_states(job))
+    assert client.call("POST", f"/exports/{job.hex}/cancel").status == 200
+    started = time.monotonic()
+    thread.join()
+    assert time.monotonic() - started < 10
+    assert job_now(job).state == "cancelled"
+    assert "done" in shard_states(job)
+    assert [name for name in visible(out) if not name.startswith(".part-")] == []
+    client.call("POST", f"/exports/{job.hex}/resume")
+    assert looked(job) == "done"
+    assert [row["session_id"] for row in rows(out)] == sessions
+
+
+def test_a_disk_that_is_full_in_the_middle(toy, tmp_path: Path, monkeypatch) -> None:
+    client, engine = toy
+    sessions = [linear(client, engine) for _ in range(3)]
+    out = tmp_path / "out"
+    job = asked(out, sessions, shard_tokens=1, postprocessor="default")
+    publish = destinations.LocalFolder.publish
+
+    def full(self: destinations.LocalFolder, file: Path, name: str) -> None:
+        if "00001" in name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        publish(self, file, name)
+
+    monkeypatch.setattr(destinations.LocalFolder, "publish", full)
+    assert looked(job) == "failed"
+    assert "No space left on device" in (job_now(job).error_text or "")
+    assert [name for name in visible(out) if not name.startswith(".part-")] == []
+    monkeypatch.undo()
+    client.call("POST", f"/exports/{job.hex}/resume")
+    assert looked(job) == "done"
+    assert [row["session_id"] for row in rows(out)] == sessions
+
+
+@pytest.mark.slow
+def test_a_process_that_may_not_write_so_much_says_so_and_leaves_nothing(toy, tmp_path: Path) -> None:
+    client, engine = toy
+    session = linear(client, engine)
+    out = tmp_path / "out"
+    ran = subprocess.run(
+        [sys.executable, "manage.py", "export_samples", "--out", str(out), "--session", session],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": database_url(), **toy_settings(tmp_path)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)),
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 1
+    assert "File too large" in ran.stderr
+    assert [name for name in visible(out) if not name.startswith(".part-")] == []
+
+
+def test_a_message_that_never_arrived_is_found_by_the_patrol(toy, tmp_path: Path) -> None:
+    from trainer_export.jobs.running import unfinished_jobs
+
+    client, engine = toy
+    job = asked(tmp_path / "out", [linear(client, engine)], 1, "default")
+    assert job in unfinished_jobs(conninfo())
+    assert looked(job) == "done"
+    assert job not in unfinished_jobs(conninfo())
+    assert len(shards(tmp_path / "out")) == 1
