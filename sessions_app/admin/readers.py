@@ -5,16 +5,20 @@ Invariant: ids are never decoded by another tokenizer than the one they are of.
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from django.conf import settings
 
 from sessions_app.api.wiring import configured, renderer_of
+from sessions_app.history.harness.profiles import BUILT_IN_PROFILES, define_profile
 from sessions_app.insight.tokens import Reader
-from sessions_app.models import ModelProfile
+from sessions_app.insight.what_if.running import World
+from sessions_app.insight.what_if.wanted import Wanted
+from sessions_app.models import ModelProfile, Session
 from sessions_app.rendering.protocol import Renderer
+from tito_project.configuration import Configuration
 
 _RETRY_S = 30.0
 """A profile that could not be loaded is not tried again for so long: it may take minutes to fail."""
@@ -97,3 +101,24 @@ def _other_tokenizer(profile: ModelProfile, renderer: Renderer, strange: str) ->
 
 READERS = Readers()
 """Those of this process."""
+
+
+def counting_renderer(wanted: Wanted) -> Callable[[Session], Renderer | str | None]:
+    """What a replay counts ids with: nothing, the profile that it names, or each session's own."""
+
+    def renderer_of(session: Session) -> Renderer | str | None:
+        if not wanted.renders:
+            return None
+        name = wanted.changes.profile
+        profile = session.profile if name is None else ModelProfile.objects.get(name=name)
+        reading = READERS.reading(profile, ())
+        return reading.renderer or reading.unavailable
+
+    return renderer_of
+
+
+def world() -> World:
+    """What replays take from the settings. Raises ValueError for a harness profile that is no good."""
+    configuration: Configuration = settings.TITO
+    defined = {name: define_profile(name, rules) for name, rules in configuration.harness_profiles.items()}
+    return World({**BUILT_IN_PROFILES, **defined}, configuration.max_rollback)

@@ -1,8 +1,8 @@
 """Tables of the forest. Rows are written by `sessions_app.store`; everything else reads.
 
-Every table but ModelProfile has the session id as the first column of its primary key, so the session id
-can be the distribution column of a sharded database. Natural keys (`session, seq`) are what rows refer to
-each other by; the surrogate `id` only names rows in the admin.
+Every table but ModelProfile and WhatIfJob has the session id as the first column of its primary key, so the
+session id can be the distribution column of a sharded database. Natural keys (`session, seq`) are what rows
+refer to each other by; the surrogate `id` only names rows in the admin.
 """
 
 from sessions_app.models.drift import DriftFinding
@@ -12,6 +12,7 @@ from sessions_app.models.profile import ModelProfile
 from sessions_app.models.record import IdempotencyClaim, Record, RequestHead, UnattachedReply
 from sessions_app.models.reward import Reward
 from sessions_app.models.session import Session
+from sessions_app.models.what_if import WhatIfJob
 
 __all__ = [
     "DriftFinding",
@@ -27,4 +28,5 @@ __all__ = [
     "SidePayload",
     "TokenCheckpoint",
     "UnattachedReply",
+    "WhatIfJob",
 ]

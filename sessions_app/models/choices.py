@@ -48,3 +48,4 @@ RECORD_STATES = _choices(
 DRIFT_OUTCOMES = _choices(["same", "expected", "defect", "unknown"])
 """same: id by id; expected: the same text in other ids, or the assistant's as sampled; defect: anybody else's
 text or other special tokens; unknown: not comparable."""
+WHAT_IF_STATES = _choices(["pending", "running", "done", "failed", "cancelled"])
