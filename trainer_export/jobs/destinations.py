@@ -132,10 +132,10 @@ class RemoteFolder:
     def publish(self, file: Path, name: str) -> None:
         """Upload, and rename where the upload itself can be seen half done."""
         target = f"{self.root}/{name}"
-        self.system.makedirs(target.rpartition("/")[0], exist_ok=True)
         if self.atomic_upload:
             self.system.put_file(str(file), target)
             return
+        self.system.makedirs(target.rpartition("/")[0], exist_ok=True)
         part = f"{self.root}/{PART}{uuid4().hex}"
         try:
             self.system.put_file(str(file), part)
@@ -155,10 +155,12 @@ class RemoteFolder:
     def move(self, name: str, target: str) -> None:
         """The file system's own rename; object stores copy and delete."""
         source, final = f"{self.root}/{name}", f"{self.root}/{target}"
+        self.system.invalidate_cache()  # other workers write here, too
         if self.system.exists(source) or not self.system.exists(final):
             self.system.mv(source, final)
 
     def remove_folder(self, name: str) -> None:
         """Delete all of it."""
+        self.system.invalidate_cache()
         if self.system.exists(f"{self.root}/{name}"):
             self.system.rm(f"{self.root}/{name}", recursive=True)
