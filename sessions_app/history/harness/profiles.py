@@ -66,7 +66,7 @@ _BUILT_IN = (
     _profile("anthropic", *_ANTHROPIC),
     _profile("claude-code", "billing-header", "system-reminders", *_ANTHROPIC),
     _profile("openai-agents", "dropped-reasoning"),
-    _profile("pydantic-ai", "dropped-reasoning"),
+    _profile("pydantic-ai", *_REPRINTED),
     _profile("codex", "text-parts", "dropped-reasoning"),
     _profile("opencode", *_REPRINTED),
     _profile("qwen-code", *_REPRINTED),

@@ -111,7 +111,7 @@ def _tool(tool: dict[str, Any], index: int) -> dict[str, Any]:
         raise InvalidTools(f"tools[{index}].name must be text")
     parameters = tool.get("parameters") or {"type": "object", "properties": {}}
     function = {"name": tool["name"], "description": tool.get("description") or "", "parameters": parameters}
-    strict = {} if tool.get("strict") is None else {"strict": tool["strict"]}
+    strict = {"strict": tool["strict"]} if tool.get("strict") else {}  # false is what chat takes for granted
     return {"type": "function", "function": {**function, **strict}}
 
 

@@ -1,0 +1,109 @@
+"""One conversation, told by a client that changes its protocol from turn to turn."""
+
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.fakes.engine import FakeEngine, Reply
+from tests.integration.servers import shared_server, toy_environment
+
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
+DESCRIBED = {"name": "ls", "description": "List."}
+CALL = {"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "/"}'}}
+FIRST = {"role": "assistant", "content": "see", "reasoning_content": "hm", "tool_calls": [CALL]}
+
+
+@pytest.fixture(scope="module")
+def served(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[httpx.Client, FakeEngine]]:
+    with (
+        FakeEngine() as engine,
+        shared_server(django_db_blocker, toy_environment(engine)) as url,
+        httpx.Client(base_url=url) as client,
+    ):
+        yield client, engine
+
+
+def as_chat(turn: int) -> tuple[str, dict[str, Any]]:
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "Help."},
+        {"role": "user", "content": "q1"},
+        FIRST,
+        {"role": "tool", "tool_call_id": "call_1", "content": "f1"},
+        {"role": "assistant", "content": "mid"},
+        {"role": "user", "content": "q2"},
+    ]
+    tools = [{"type": "function", "function": {**DESCRIBED, "parameters": SCHEMA}}]
+    return "chat/completions", {"messages": messages[: (2, 4, 6)[turn]], "tools": tools}
+
+
+def as_messages(turn: int) -> tuple[str, dict[str, Any]]:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "ls", "input": {"path": "/"}}
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "f1"}]}
+    messages = [
+        {"role": "user", "content": "q1"},
+        {"role": "assistant", "content": [thought, {"type": "text", "text": "see"}, call]},
+        {"role": "user", "content": [result]},
+        {"role": "assistant", "content": "mid"},
+        {"role": "user", "content": [{"type": "text", "text": "q2"}]},
+    ]
+    tools = [{**DESCRIBED, "input_schema": SCHEMA}]
+    return "messages", {
+        "system": [{"type": "text", "text": "Help."}],
+        "messages": messages[: (1, 3, 5)[turn]],
+        "tools": tools,
+        "max_tokens": 9,
+    }
+
+
+def as_responses(turn: int) -> tuple[str, dict[str, Any]]:
+    items = [
+        {"role": "user", "content": "q1"},
+        {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "see"}]},
+        {"type": "function_call", "call_id": "call_1", "name": "ls", "arguments": '{"path": "/"}'},
+        {"type": "function_call_output", "call_id": "call_1", "output": "f1"},
+        {"role": "assistant", "content": "mid"},
+        {"role": "user", "content": [{"type": "input_text", "text": "q2"}]},
+    ]
+    tools = [{"type": "function", **DESCRIBED, "parameters": SCHEMA, "strict": False}]
+    return "responses", {"instructions": "Help.", "input": items[: (1, 5, 7)[turn]], "tools": tools}
+
+
+FORMS: list[Callable[[int], tuple[str, dict[str, Any]]]] = [as_chat, as_messages, as_responses]
+
+
+@pytest.mark.parametrize("policy", ["tree", "linear", "rollback"])
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_a_hopping_conversation_is_one_chain(
+    served: tuple[httpx.Client, FakeEngine], order: tuple[int, ...], policy: str
+) -> None:
+    client, engine = served
+    session = client.post("/sessions", json={"history_policy": policy}).json()["session_id"]
+    engine.script(
+        Reply(ids=[104, 105], message=FIRST, finish="tool_calls"),
+        Reply(ids=[106], text="mid"),
+        Reply(ids=[107], text="end"),
+    )
+    attached = []
+    for turn, form in enumerate(order):
+        path, body = FORMS[form](turn)
+        response = client.post(f"/sessions/{session}/v1/{path}", json=body)
+        assert response.status_code == 200, response.text
+        attached.append(response.headers["X-Tito-Attach"])
+    assert attached == ["root", "append", "append"]
+    first, second, third = (body["input_ids"] for body in engine.bodies[-3:])
+    assert second[: len(first) + 2] == [*first, 104, 105]
+    assert third[: len(second) + 1] == [*second, 106]
+    sent = engine.bodies[-1]["messages"]
+    assert [message["role"] for message in sent] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
