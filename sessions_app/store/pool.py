@@ -1,21 +1,18 @@
 """The asynchronous connection pool of the hot path.
 
-Autocommit, binary results, statements prepared at first use. A connection is taken for one statement (or
-one explicit transaction) and given back; it is never held across an engine call.
+Autocommit, binary parameters and results, statements prepared at first use. A connection is taken for one
+statement (or one explicit transaction) and given back; it is never held across an engine call.
 """
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection, AsyncRawCursor
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from sessions_app.errors import NotReady
+from sessions_app.store.connection import Row, StatementConnection
 from sessions_app.store.statements import Params, numbered
-
-Row = tuple[Any, ...]
 
 
 class Database:
@@ -24,13 +21,14 @@ class Database:
     def __init__(self, conninfo: str, *, max_size: int) -> None:
         self.statements = 0
         """Statements sent so far; read by tests, the benchmark and the metrics."""
-        self._pool: AsyncConnectionPool[AsyncConnection[Row]] = AsyncConnectionPool(
+        self._pool: AsyncConnectionPool[StatementConnection] = AsyncConnectionPool(
             conninfo,
+            connection_class=StatementConnection,
             min_size=1,
             max_size=max_size,
             open=False,
             timeout=30.0,
-            kwargs={"autocommit": True, "prepare_threshold": 0},
+            kwargs={"autocommit": True},
             name="tito",
         )
 
@@ -46,12 +44,15 @@ class Database:
         await self._pool.close()
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[AsyncConnection[Row]]:
+    async def _connection(self) -> AsyncIterator[StatementConnection]:
         try:
-            async with self._pool.connection() as connection:
-                yield connection
+            connection = await self._pool.getconn()
         except PoolTimeout:
             raise NotReady("no database connection became free in time") from None
+        try:
+            yield connection
+        finally:
+            await self._pool.putconn(connection)
 
     async def fetch_all(self, query: str, params: Params) -> list[Row]:
         """All rows of one statement; sent once more where its connection turned out to be dead.
@@ -89,20 +90,17 @@ class Database:
         async with self._connection() as connection, connection.transaction():
             yield Transaction(self, connection)
 
-    async def run(self, connection: AsyncConnection[Row], query: str, params: Params) -> list[Row]:
+    async def run(self, connection: StatementConnection, query: str, params: Params) -> list[Row]:
         """One statement on a connection in hand."""
         self.statements += 1
         statement = numbered(query)
-        cursor = AsyncRawCursor(connection)
-        await cursor.execute(statement.text, statement.values(params), binary=True)
-        result = cursor.pgresult
-        return await cursor.fetchall() if result is not None and result.nfields else []
+        return await connection.run(statement.text, statement.values(params))
 
 
 class Transaction:
     """One open transaction."""
 
-    def __init__(self, db: Database, connection: AsyncConnection[Row]) -> None:
+    def __init__(self, db: Database, connection: StatementConnection) -> None:
         self._db = db
         self._connection = connection
 
