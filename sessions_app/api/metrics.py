@@ -121,5 +121,10 @@ async def _process(state: Runtime) -> list[Metric]:
         GaugeMetricFamily(
             "tito_statements", "SQL statements sent by this process", value=state.db.statements
         ),
+        GaugeMetricFamily(
+            "tito_weights_stuck",
+            "Engines that still report old weights after an update",
+            value=len(state.turns.weights.stuck),
+        ),
         GaugeMetricFamily("tito_engine_up", "An engine answers", value=float(await profile.backend.ready())),
     ]

@@ -18,6 +18,7 @@
     prepare      all of that, ending with a stored intent
     dispatching  what the engine is asked
     pausing      turns held for a weight update
+    weights      engines that did not follow an update
     replying     the chat-shaped reply of a generation
     commit       a reply becomes a node, or is kept as late
     replaying    requests that come twice

@@ -33,6 +33,7 @@ from sessions_app.turns.profiles import Profile, Profiles
 from sessions_app.turns.replaying import ReplayRules, Replays
 from sessions_app.turns.replying import ChatReply, chat_reply
 from sessions_app.turns.values import Arrival, ChatRequest, TurnResult
+from sessions_app.turns.weights import WeightWatch
 from tito_project.configuration import Configuration
 
 logger = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ class TurnService:
         self.cache = CheckpointCache(configuration.checkpoint_cache_mb * 1024 * 1024)
         self.in_flight = 0
         self.latencies = Latencies()
+        self.weights = WeightWatch()
         self._configuration = configuration
         self._settings: OrderedDict[UUID, SessionSettings] = OrderedDict()
         defined = [define_profile(name, rules) for name, rules in configuration.harness_profiles.items()]
@@ -133,6 +135,7 @@ class TurnService:
             await self._replays.settle(settings, request.arrival, record_id)
             generation, engine_ms = await self._generate(settings, profile, outgoing, record_id)
             stopwatch.lap("engine")
+            self.weights.note(generation.worker, prepared.state.weight_version, generation.weight_version)
             self.latencies.observe("prepare", (intent.prepare_ms or 0.0) / 1000)
             self.latencies.observe("engine", engine_ms / 1000)
         except BaseException:
