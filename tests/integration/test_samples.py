@@ -208,10 +208,11 @@ def test_rolled_back_turns_are_in_no_sample(toy) -> None:
 def test_the_number_of_statements_does_not_grow(toy) -> None:
     client, engine = toy
     small, large = client.create(), client.create()
-    messages = [user("hello")]
-    for _ in range(6):
-        engine.script(Reply([100, 2], message=says("ab")))
-        messages = [*messages, reply_of(client.chat(large, messages)), user("ok")]
+    for session, turns in ((small, 1), (large, 6)):
+        messages = [user("hello")]
+        for _ in range(turns):
+            engine.script(Reply([100, 2], message=says("ab")))
+            messages = [*messages, reply_of(client.chat(session, messages)), user("ok")]
     counts = []
     for session in (small, large):
         before = runtime.current().db.statements
