@@ -16,6 +16,8 @@ _EVENT_STREAM = "text/event-stream; charset=utf-8"
 def tito_headers(result: TurnResult) -> dict[str, str]:
     """Where a reply was stored, for clients that want to know."""
     session = {"X-Tito-Session": result.session_id.hex}
+    if result.replayed:
+        session["X-Tito-Replayed"] = "true"
     if result.node_seq is None:
         return {**session, "X-Tito-Recorded": "false", "X-Tito-Reason": str(result.late or "")}
     headers = {
@@ -29,8 +31,6 @@ def tito_headers(result: TurnResult) -> dict[str, str]:
         headers["X-Tito-Parent"] = str(result.parent_seq)
     if result.cause is not None:
         headers["X-Tito-Cause"] = result.cause
-    if result.replayed:
-        headers["X-Tito-Replayed"] = "true"
     return headers
 
 

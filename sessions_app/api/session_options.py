@@ -14,6 +14,9 @@ from tito_project import configuration as choices
 from tito_project.configuration import Configuration
 
 _MOST_TEXT = 500
+_NO_SAMPLING = frozenset(
+    {"messages", "tools", "chat_template_kwargs", "input_ids", "n", "stream", "stream_options"}
+)
 
 
 def read_options(
@@ -32,7 +35,7 @@ def read_options(
         message_matcher=_matcher(read, configuration),
         healing=read.flag("healing", configuration.healing),
         harness=read.text("harness", configuration.harness),
-        sampling=read.mapping("sampling"),
+        sampling=read.sampling("sampling"),
         max_context_tokens=read.integer("max_context_tokens", configuration.max_context_tokens),
         max_turns=read.integer("max_turns", configuration.max_turns),
         rollout_id=read.text("rollout_id", None),
@@ -96,6 +99,13 @@ class _Reader:
         if value is None:
             return {}
         return self._checked(name, value, lambda v: isinstance(v, dict), "an object")
+
+    def sampling(self, name: str) -> Mapping[str, Any]:
+        """Forced values; what a request is made of cannot be forced."""
+        values = self.mapping(name)
+        if reserved := sorted(_NO_SAMPLING & values.keys()):
+            raise errors.InvalidArgument(f"{name} must not hold {reserved[0]}")
+        return values
 
     def labels(self, name: str) -> Mapping[str, str]:
         value = self._options.get(name)

@@ -25,6 +25,8 @@ _ACQUIRE = """
     RETURNING true
 """
 
+ANSWERED = ("committed", "confirmed", "late")
+"""States of a record whose reply can be replayed."""
 _EARLIER = "r.id, r.state, r.node_seq, r.request_hash"
 
 
@@ -97,12 +99,12 @@ async def release(db: Executor, session_id: UUID, key: str) -> None:
 async def same_body(
     db: Executor, session_id: UUID, request_hash: bytes, *, window_s: float
 ) -> Earlier | None:
-    """The latest request with the same body in a window that was answered or is being generated."""
+    """The latest request with the same body that was answered, in a window."""
     row = await db.fetch_one(
         f"SELECT {_EARLIER} FROM sessions_app_record r WHERE r.session_id = %s AND r.request_hash = %s "
-        "AND r.state IN ('intent', 'committed', 'confirmed', 'late') "
+        "AND r.state = ANY(%s) "
         "AND r.arrived_at > clock_timestamp() - make_interval(secs => %s) ORDER BY r.id DESC LIMIT 1",
-        (session_id, request_hash, window_s),
+        (session_id, request_hash, list(ANSWERED), window_s),
     )
     return _earlier(row)
 

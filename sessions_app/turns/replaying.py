@@ -13,6 +13,7 @@ from typing import Any
 
 from sessions_app import errors
 from sessions_app.backends.base import Generation
+from sessions_app.backends.reply import client_reply
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.packing import Ids, Logprobs
 from sessions_app.store import attach, claims, read
@@ -27,7 +28,6 @@ _GRACE_S = 30.0
 """How long a claim may be without its record before it counts as abandoned."""
 _FIRST_LOOK_S, _SLOWEST_LOOK_S = 0.02, 0.5
 _LONGEST_KEY = 255
-_ANSWERED = ("committed", "confirmed", "late")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,14 @@ class ReplayRules:
     window_s: float
     patience_s: float
     """Longest wait for a generation in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What stands for a request while it is generated, and how long its reply answers for it."""
+
+    key: str
+    ttl_s: float
 
 
 class Replays:
@@ -52,43 +60,41 @@ class Replays:
 
         Raises IdempotencyConflict for a key that belongs to another body.
         """
-        if arrival.idempotency_key is not None:
-            if len(arrival.idempotency_key) > _LONGEST_KEY:
-                raise errors.InvalidArgument(f"Idempotency-Key must have at most {_LONGEST_KEY} characters")
-            return await self._by_key(settings, arrival, arrival.idempotency_key)
-        if settings.retry_policy == "replay":
-            return await self._by_body(settings, arrival)
-        return None
-
-    async def _by_key(self, settings: SessionSettings, arrival: Arrival, key: str) -> TurnResult | None:
-        deadline, delay = time.monotonic() + self._rules.patience_s, _FIRST_LOOK_S
-        while not await claims.acquire(
-            self._db,
-            settings.id,
-            key,
-            arrival.request_hash,
-            ttl_s=self._rules.claim_ttl_s,
-            grace_s=_GRACE_S,
-        ):
-            earlier = await claims.holder(self._db, settings.id, key)
-            if earlier is not None and earlier.request_hash != arrival.request_hash:
-                raise errors.IdempotencyConflict("this Idempotency-Key was used with another body")
-            if earlier is not None and earlier.state in _ANSWERED:
-                return await self._stored(settings, earlier)
-            delay = await self._pause(delay, deadline)
-        return None
-
-    async def _by_body(self, settings: SessionSettings, arrival: Arrival) -> TurnResult | None:
-        deadline, delay = time.monotonic() + self._rules.patience_s, _FIRST_LOOK_S
-        while True:
+        claim = self._claim(settings, arrival)
+        if claim is None:
+            return None
+        if arrival.idempotency_key is None:
             earlier = await claims.same_body(
                 self._db, settings.id, arrival.request_hash, window_s=self._rules.window_s
             )
-            if earlier is None:
-                return None
-            if earlier.state in _ANSWERED:
+            if earlier is not None:
+                return await self._stored(settings, earlier)
+        return await self._joined(settings, arrival, claim)
+
+    def _claim(self, settings: SessionSettings, arrival: Arrival) -> "_Claim | None":
+        """The key of a request: the client's, or under `replay` its body, as no header can spell it."""
+        if arrival.idempotency_key is not None:
+            if len(arrival.idempotency_key) > _LONGEST_KEY:
+                raise errors.InvalidArgument(f"Idempotency-Key must have at most {_LONGEST_KEY} characters")
+            return _Claim(arrival.idempotency_key, self._rules.claim_ttl_s)
+        if settings.retry_policy == "replay":
+            return _Claim(f" body {arrival.request_hash.hex()}", self._rules.window_s)
+        return None
+
+    async def _joined(
+        self, settings: SessionSettings, arrival: Arrival, claim: "_Claim"
+    ) -> TurnResult | None:
+        deadline, delay = time.monotonic() + self._rules.patience_s, _FIRST_LOOK_S
+        while not await claims.acquire(
+            self._db, settings.id, claim.key, arrival.request_hash, ttl_s=claim.ttl_s, grace_s=_GRACE_S
+        ):
+            earlier = await claims.holder(self._db, settings.id, claim.key)
+            if earlier is not None and earlier.request_hash != arrival.request_hash:
+                raise errors.IdempotencyConflict("this Idempotency-Key was used with another body")
+            if earlier is not None and earlier.state in claims.ANSWERED:
                 return await self._stored(settings, earlier)
             delay = await self._pause(delay, deadline)
+        return None
 
     async def _pause(self, delay: float, deadline: float) -> float:
         """Wait before looking again; the next delay."""
@@ -99,27 +105,27 @@ class Replays:
 
     async def settle(self, settings: SessionSettings, arrival: Arrival, record_id: int) -> None:
         """Tie the key of a request to its record."""
-        if arrival.idempotency_key is not None:
-            await claims.settle(self._db, settings.id, arrival.idempotency_key, record_id)
+        if claim := self._claim(settings, arrival):
+            await claims.settle(self._db, settings.id, claim.key, record_id)
 
     @asynccontextmanager
     async def kept(self, settings: SessionSettings, arrival: Arrival) -> AsyncIterator[None]:
         """Keep the key of a request that waits before it has a record."""
-        renewal = asyncio.create_task(self._renew(settings, arrival.idempotency_key))
+        renewal = asyncio.create_task(self._renew(settings, self._claim(settings, arrival)))
         try:
             yield
         finally:
             renewal.cancel()
 
-    async def _renew(self, settings: SessionSettings, key: str | None) -> None:
-        while key is not None:
+    async def _renew(self, settings: SessionSettings, claim: "_Claim | None") -> None:
+        while claim is not None:
             await asyncio.sleep(_GRACE_S / 3)
-            await claims.renew(self._db, settings.id, key, ttl_s=self._rules.claim_ttl_s)
+            await claims.renew(self._db, settings.id, claim.key, ttl_s=claim.ttl_s)
 
     async def release(self, settings: SessionSettings, arrival: Arrival) -> None:
         """Free the key of a request that came to nothing before it had a record."""
-        if arrival.idempotency_key is not None:
-            await claims.release(self._db, settings.id, arrival.idempotency_key)
+        if claim := self._claim(settings, arrival):
+            await claims.release(self._db, settings.id, claim.key)
 
     async def _stored(self, settings: SessionSettings, earlier: Earlier) -> TurnResult:
         if earlier.node_seq is not None:
@@ -140,7 +146,7 @@ class Replays:
             session_id=settings.id,
             generation=generation,
             message=_message(reply),
-            reply=reply,
+            reply=client_reply(reply),
             ill_formed=turn.ill_formed,
             node_seq=seq,
             parent_seq=turn.node.parent_seq,
@@ -159,7 +165,7 @@ class Replays:
             session_id=settings.id,
             generation=_generation(reply, late.completion, late.logprobs, finish, reply.get("id")),
             message=_message(reply),
-            reply=reply,
+            reply=client_reply(reply),
             ill_formed=False,
             node_seq=None,
             parent_seq=None,

@@ -144,6 +144,21 @@ def test_a_failed_request_frees_its_idempotency_key(toy: Toy) -> None:  # noqa: 
     assert "x-tito-replayed" not in answer.headers
 
 
+def test_the_same_body_at_once_is_generated_once_under_replay(toy: Toy, pool) -> None:  # noqa: F811
+    client, engine = toy
+    session = client.create(retry_policy="replay")
+    calls = len(engine.requests)
+    engine.script(Reply([100, 2], message=says("ab"), meta={"routed_experts": None}, delay_s=0.3))
+    answers = list(pool.map(lambda _: client.chat(session, [user("hello")]), range(6)))
+    assert len(engine.requests) == calls + 1
+    assert len({answer.body for answer in answers}) == 1
+    assert sorted(answer.headers.get("x-tito-replayed", "") for answer in answers) == ["", *["true"] * 5]
+    engine.script("500", Reply([102, 2], message=says("ok")))
+    failed = client.chat(session, [user("ok")])
+    assert failed.status == 500
+    assert client.chat(session, [user("ok")]).headers.get("x-tito-replayed") is None
+
+
 def test_one_of_those_who_waited_for_a_failed_request_generates(toy: Toy, pool) -> None:  # noqa: F811
     client, engine = toy
     session = client.create()
@@ -189,7 +204,7 @@ def test_a_late_reply_is_replayed_too(toy: Toy, pool) -> None:  # noqa: F811
     lost = first.result()
     again = client.chat(session, [*history, user("a")], key)
     assert again.json == lost.json
-    assert again.headers["x-tito-recorded"] == "false"
+    assert (again.headers["x-tito-recorded"], again.headers["x-tito-replayed"]) == ("false", "true")
 
 
 def hang_up_during(client: Client, engine: FakeEngine, session: str) -> None:
