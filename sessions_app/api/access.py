@@ -21,7 +21,7 @@ from sessions_app.store import sessions
 from sessions_app.store.values import SessionSettings
 
 SESSION_ID = re.compile(r"[0-9a-f]{32}\Z")
-_CREDENTIAL_HEADERS = ("authorization", "x-api-key", "x-session-id", "x-tito-session-key")
+_CREDENTIAL_HEADERS = ("authorization", "x-api-key", "x-session-id", "x-tito-session-key", "cookie")
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def label_root(
     if not same:
         evidence = f"another system prompt than that of root {mains[0].seq}"
         return RootLabel(SUBAGENT, evidence, agent, Cause.SUBAGENT)
-    if _CONTINUED.search(opening):
+    if _CONTINUED.search(opening[:_READ]):
         evidence = f"the system prompt of root {same[-1].seq}, going on from a summary"
         return RootLabel(MAIN, evidence, agent, Cause.COMPACTION, same[-1].seq)
     return RootLabel(MAIN, f"the system prompt of root {same[-1].seq}", agent)

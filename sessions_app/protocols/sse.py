@@ -5,10 +5,13 @@ status.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TypeVar
 
 from sessions_app.errors import TitoError
+
+logger = logging.getLogger(__name__)
 
 KEEP_ALIVE = b": keep-alive\n\n"
 
@@ -33,12 +36,10 @@ async def stream(
         yield keep_alive
         await finished_within(work, every_s)
     try:
-        result = work.result()
-    except TitoError as error:
-        for event in failure(error):
-            yield event
-        return
-    for event in events(result):
+        pieces = list(events(work.result()))
+    except Exception as error:
+        pieces = list(failure(_told(error)))
+    for event in pieces:
         yield event
 
 
@@ -53,6 +54,15 @@ async def padded_json(
         yield b" "
         await finished_within(work, every_s)
     try:
-        yield body(work.result())
-    except TitoError as error:
-        yield failure(error)
+        reply = body(work.result())
+    except Exception as error:
+        reply = failure(_told(error))
+    yield reply
+
+
+def _told(error: Exception) -> TitoError:
+    """What a client is told of a failure whose status is out already."""
+    if isinstance(error, TitoError):
+        return error
+    logger.error("a turn failed behind keep-alives", exc_info=error)
+    return TitoError("internal error")

@@ -43,8 +43,10 @@ class Played:
     @property
     def leaves(self) -> list[list[int]]:
         """The path of each leaf."""
-        tree = self.client.get(f"/sessions/{self.session}").json()["metadata"]["tree"]
-        return [leaf["path_node_ids"] for leaf in tree["leaves"]]
+        nodes = self.client.get(f"/api/sessions/{self.session}/nodes").json()["nodes"]
+        parents = {node["seq"]: node["parent_seq"] for node in nodes}
+        inner = set(parents.values())
+        return [path_to(seq, parents) for seq in parents if seq not in inner]
 
     @property
     def fed(self) -> list[list[int]]:
@@ -53,6 +55,11 @@ class Played:
 
     def events(self) -> list[dict[str, Any]]:
         return self.client.get(f"/api/sessions/{self.session}/events").json()["events"]
+
+
+def path_to(seq: int | None, parents: dict[int, int | None]) -> list[int]:
+    """Nodes from the root to one."""
+    return [] if seq is None else [*path_to(parents[seq], parents), seq]
 
 
 def scripted(reply: dict[str, Any]) -> Reply:
@@ -83,7 +90,15 @@ def test_dropped_reasoning_forks_under_strict(served: tuple[httpx.Client, FakeEn
     assert causes[1:] == ["reasoning_dropped"] * (len(causes) - 1)
 
 
-@pytest.mark.parametrize("options", [{"harness": "openai-agents"}, {"harness": "auto"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"harness": "openai-agents"},
+        {"harness": "auto"},
+        {"harness": "openai-agents", "history_policy": "linear"},
+        {"harness": "openai-agents", "history_policy": "rollback"},
+    ],
+)
 def test_a_profile_that_tolerates_dropped_reasoning_keeps_one_chain(
     served: tuple[httpx.Client, FakeEngine], options: dict[str, Any]
 ) -> None:

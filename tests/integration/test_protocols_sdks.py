@@ -228,6 +228,13 @@ class TestAnthropicMessages:
                 client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "x"}])
             assert raised.value.body["type"] == "error"
 
+    def test_guards_before_any_view_have_the_shape_too(self, served: tuple[str, FakeEngine]) -> None:
+        for headers in ({"content-type": "text/plain"}, {"host": "evil.example"}, {"origin": "http://evil"}):
+            response = httpx.post(f"{served[0]}/v1/messages", content=b"{}", headers=headers)
+            assert response.status_code in (400, 403, 415)
+            assert response.json()["type"] == "error"
+            assert response.headers["X-Tito-Error-Code"]
+
     def test_images_are_refused_clearly(self, client: anthropic.Anthropic, engine: FakeEngine) -> None:
         source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
         content: list[Any] = [{"type": "image", "source": source}]
