@@ -69,7 +69,7 @@ class Generation:
     prompt_ids: Ids | None = None
     """What the engine says it was fed, where it renders the messages itself; None = exactly what was sent."""
     reply: dict[str, Any] | None = None
-    """A chat engine's whole reply, parsed, without the `side` payloads; what a chat client is given."""
+    """A chat engine's whole reply, parsed; nulls in place of the `side` payloads."""
     reply_text: str = ""
     """The same as JSON text exactly as received ("" where there is none)."""
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -73,10 +73,13 @@ def extras(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def take_riders(meta: dict[str, Any]) -> dict[str, bytes]:
-    """Move the replay payloads out of `meta_info` (a null stays). What is no base64 is refused: it has no
-    use."""
-    present = [kind for kind in RIDERS if meta.get(kind) is not None]
-    return {kind: _decoded(meta.pop(kind), f"meta_info.{kind}") for kind in present}
+    """Move the replay payloads out of `meta_info`: a null keeps the place of each. What is no base64 is
+    refused: it has no use."""
+    riders = {
+        kind: _decoded(meta[kind], f"meta_info.{kind}") for kind in RIDERS if meta.get(kind) is not None
+    }
+    meta.update(dict.fromkeys(riders))
+    return riders
 
 
 def client_reply(reply: Mapping[str, Any]) -> dict[str, Any]:

@@ -144,7 +144,7 @@ async def test_replay_payloads_leave_the_reply_and_are_kept_as_bytes():
         done = await generate(engine)
     assert done.side == {"routed_experts": rows}
     assert done.reply is not None
-    assert "routed_experts" not in done.reply["choices"][0]["meta_info"]
+    assert done.reply["choices"][0]["meta_info"]["routed_experts"] is None  # its place is kept
     assert "indexer_topk" not in client_reply(done.reply)["choices"][0]["meta_info"]
 
 
