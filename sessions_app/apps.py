@@ -1,6 +1,7 @@
 """Application configuration."""
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
+from django.db.models.signals import post_migrate
 
 
 class SessionsAppConfig(AppConfig):
@@ -8,3 +9,10 @@ class SessionsAppConfig(AppConfig):
 
     name = "sessions_app"
     verbose_name = "Sessions"
+
+    def ready(self) -> None:
+        """Roles are completed after each migrate, by the last application, when all permissions exist."""
+        from sessions_app.admin.roles import complete_roles
+
+        last = list(apps.get_app_configs())[-1]
+        post_migrate.connect(complete_roles, sender=last, dispatch_uid="tito.roles")

@@ -1,12 +1,14 @@
 """Celery tasks of the serving side: thin shells around services."""
 
 import logging
+from uuid import UUID
 
 from celery import shared_task
 from django.conf import settings
 
 from sessions_app.api.wiring import configured, conninfo, renderer_of
 from sessions_app.auditing.drift import Scope, audit
+from sessions_app.insight.what_if import jobs
 from sessions_app.turns.recover import settle_dangling
 
 logger = logging.getLogger(__name__)
@@ -33,3 +35,11 @@ def drift_audit() -> dict[str, int]:
     for name, why in done.unavailable.items():
         logger.warning("drift audit: profile %r is left out: %s", name, why)
     return dict(done.outcomes)
+
+
+@shared_task(name="sessions_app.what_if")
+def what_if(job_id: str) -> str:
+    """Replay stored requests under other settings."""
+    from sessions_app.admin import readers, twin  # the screens' own; not loaded before the applications are
+
+    return jobs.execute(UUID(job_id), readers.world(), readers.counting_renderer, twin.plain)

@@ -1,5 +1,15 @@
 """Operator screens in Django's admin. Importing the modules registers them."""
 
-from sessions_app.admin import checkpoint, drift, event, node, profile, record, session
+from sessions_app.admin import accounts, checkpoint, drift, event, node, profile, record, session, what_if
 
-__all__ = ["checkpoint", "drift", "event", "node", "profile", "record", "session"]
+__all__ = [
+    "accounts",
+    "checkpoint",
+    "drift",
+    "event",
+    "node",
+    "profile",
+    "record",
+    "session",
+    "what_if",
+]

@@ -18,6 +18,7 @@ from unfold.admin import ModelAdmin
 from sessions_app.admin.counting import BoundedCountPaginator
 from sessions_app.admin.searching import session_ids
 from sessions_app.admin.twin import FORMAT, json_reply, wants_json
+from sessions_app.insight.glyphs import spelled_out
 
 
 class OperatorAdmin(ModelAdmin):
@@ -62,6 +63,15 @@ class OperatorAdmin(ModelAdmin):
         if row is None:
             return json_reply({"error": f"no {self.opts.verbose_name} {object_id}"}, status=404)
         return json_reply(self.row_values(row))
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Titles take no markup: what a row is called is spelled out in them."""
+        if context.get("original") is not None:
+            context["original"] = _SpelledOut(context["original"])
+            context["subtitle"] = str(context["original"])
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def _list_values(self, reply: TemplateResponse) -> dict[str, Any]:
         assert reply.context_data is not None
@@ -122,6 +132,19 @@ class SessionRowAdmin(ReadOnlyAdmin):
         if not search_term.strip():
             return queryset, False
         return queryset.filter(session_id__in=session_ids(search_term)), False
+
+
+class _SpelledOut:
+    """A row whose name hides nothing."""
+
+    def __init__(self, row: Model) -> None:
+        self._row = row
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._row, name)
+
+    def __str__(self) -> str:
+        return spelled_out(str(self._row))
 
 
 def section(title: str | None, fields: str) -> tuple[str | None, dict[str, Any]]:

@@ -12,13 +12,16 @@ from django.utils.safestring import SafeString
 
 from sessions_app.admin.base import ReadOnlyAdmin, short
 from sessions_app.admin.filters import CauseFilter, HappenedFilter, HarnessFilter, MatcherFilter
+from sessions_app.admin.pages.actions import root_class_page, session_action_page
 from sessions_app.admin.pages.case_page import case_page
 from sessions_app.admin.pages.compare_page import compare_page
 from sessions_app.admin.pages.diff_page import diff_page
+from sessions_app.admin.pages.dump_page import dump_page
 from sessions_app.admin.pages.health_page import behind_page, health_page
 from sessions_app.admin.pages.node_page import node_page, token_page
 from sessions_app.admin.pages.samples_page import samples_page
 from sessions_app.admin.pages.session_page import session_page
+from sessions_app.admin.pages.what_if_page import replay_page, what_if_page
 from sessions_app.admin.searching import session_ids
 from sessions_app.models import Node, Record, Session
 from sessions_app.presentation.addresses import list_url
@@ -87,7 +90,12 @@ class SessionAdmin(ReadOnlyAdmin):
             ("health/", "tito_health", health_page),
             ("health/sessions/", "tito_health_sessions", behind_page),
             ("compare/", "tito_compare", compare_page),
+            ("what-if/", "tito_what_if", what_if_page),
+            ("what-if/<str:job_id>/", "tito_replay", replay_page),
             ("<str:session_id>/samples/", "tito_samples", samples_page),
+            ("<str:session_id>/dump/", "tito_dump", dump_page),
+            ("<str:session_id>/do/<str:action>/", "tito_do", session_action_page),
+            (node + "class/", "tito_root_class", root_class_page),
             (node, "tito_node", node_page),
             (node + "tokens/", "tito_tokens", token_page),
             (node + "diff/", "tito_diff", diff_page),

@@ -43,6 +43,11 @@ def pieces(text: str, *, blanks: bool = False) -> Iterator[Piece]:
         yield Piece(text[start:], "plain")
 
 
+def spelled_out(text: str) -> str:
+    """The text with every unseen character as its code point; for places that take no markup."""
+    return "".join(f"[{piece.label}]" if piece.kind == "unseen" else piece.text for piece in pieces(text))
+
+
 def _odd_places(text: str, blanks: bool) -> Iterator[int]:
     if blanks:
         return (at for at, one in enumerate(text) if one in _BLANKS or not one.isprintable())

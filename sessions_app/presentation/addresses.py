@@ -23,6 +23,11 @@ def diff_url(session_id: UUID, seq: int) -> str:
     return reverse("admin:tito_diff", args=[session_id.hex, seq])
 
 
+def what_if_url(job_id: UUID) -> str:
+    """The report of a replay."""
+    return reverse("admin:tito_replay", args=[job_id.hex])
+
+
 def record_url(record_id: int) -> str:
     """The page of a record."""
     return reverse("admin:sessions_app_record_change", args=[record_id])

@@ -17,6 +17,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
             "items": [
                 _rows("Sessions", "session", "account_tree") | {"active": _among_sessions},
                 _item("Health", "admin:tito_health", "monitoring", "sessions_app.view_session"),
+                _item("What if", "admin:tito_what_if", "alt_route", "sessions_app.view_session"),
             ],
         },
         {
@@ -25,6 +26,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _exports("Exports", "exportjob", "download"),
                 _exports("Rows handed out", "sample", "dataset"),
                 _exports("Handouts", "handout", "outbox"),
+                _exports("Traces", "trace", "timeline"),
             ],
         },
         {
@@ -44,6 +46,8 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _rows("Idempotency claims", "idempotencyclaim", "fingerprint"),
                 _exports("Export shards", "exportshard", "description"),
                 _exports("Frozen sessions", "frozensession", "ac_unit"),
+                _exports("Spans", "span", "linear_scale"),
+                _exports("Waiting spans", "waitingspan", "hourglass"),
             ],
         },
         {

@@ -59,6 +59,8 @@ MASK_REASONS = {
 }
 """Why a sampled id is not trained."""
 
+JOB_TONES = {"pending": "warn", "running": "warn", "done": "good", "failed": "bad", "cancelled": "plain"}
+
 DRIFT = {
     "same": ("good", "A fresh render gives the served ids."),
     "expected": ("plain", "Only text of assistant turns differs, as it does after healing."),

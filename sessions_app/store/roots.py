@@ -36,3 +36,13 @@ async def load_detected_harness(db: Executor, session_id: UUID) -> str | None:
     """The harness that the session's first committed turn showed; None before that, or for an unknown one."""
     row = await db.fetch_one("SELECT detected_harness FROM sessions_app_session WHERE id = %s", (session_id,))
     return row[0] if row else None
+
+
+async def overrule(db: Executor, session_id: UUID, seq: int, root_class: str, evidence: str) -> bool:
+    """Class a root by hand. A label: neither matching nor what is fed changes. False: no such root."""
+    row = await db.fetch_one(
+        "UPDATE sessions_app_node SET root_class = %s, root_evidence = %s "
+        "WHERE session_id = %s AND seq = %s AND parent_seq IS NULL RETURNING seq",
+        (root_class, evidence, session_id, seq),
+    )
+    return row is not None

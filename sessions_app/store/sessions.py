@@ -158,6 +158,16 @@ async def delete(db: Executor, session_id: UUID) -> bool:
     return row is not None
 
 
+async def close(db: Executor, session_id: UUID) -> bool:
+    """End a session for serving by hand. False where it is not open any more."""
+    row = await db.fetch_one(
+        "UPDATE sessions_app_session SET status = 'closed', finished_at = now(), version = version + 1 "
+        "WHERE id = %s AND deleted_at IS NULL AND status = 'open' RETURNING id",
+        (session_id,),
+    )
+    return row is not None
+
+
 async def finish(db: Database, session_id: UUID, status: str, metadata: str | None) -> bool:
     """Close a session for serving. False where it is not open any more."""
     row = await db.fetch_one(

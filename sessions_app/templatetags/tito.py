@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.presentation import addresses, markup
-from sessions_app.presentation.words import EVENT_KINDS, KIND_TONES, MASK_REASONS, STATES
+from sessions_app.presentation.words import EVENT_KINDS, JOB_TONES, KIND_TONES, MASK_REASONS, STATES
 
 register = template.Library()
 
@@ -52,6 +52,12 @@ def event_kind(value: str) -> SafeString:
     """A kind of event with its meaning."""
     tone, told = EVENT_KINDS[value]
     return markup.explained(value, told, tone)
+
+
+@register.filter
+def job_state(value: str) -> SafeString:
+    """A state of a job."""
+    return markup.explained(value, value, JOB_TONES[value])
 
 
 @register.filter

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sessions_app.json_text import loads, text_of
-from sessions_app.store.pool import Database, Executor
+from sessions_app.store.pool import Executor
 from trainer_export.arguments import Arguments
 from trainer_export.jobs.filters import Filters
 from trainer_export.jobs.request import ExportRequest, ExportRules
@@ -253,12 +253,12 @@ def _of(claim: Claim) -> dict[str, Any]:
     return {"job": claim.job, "number": claim.number, "lease": claim.lease}
 
 
-async def cancel(db: Database, job_id: UUID) -> bool:
+async def cancel(db: Executor, job_id: UUID) -> bool:
     """Ask a job to end. False where it had ended."""
     return await db.fetch_one(_CANCEL, (job_id,)) is not None
 
 
-async def resume(db: Database, job_id: UUID) -> bool:
+async def resume(db: Executor, job_id: UUID) -> bool:
     """Start a failed or cancelled job again where it stood. False for any other."""
     return await db.fetch_one(_RESUME, (job_id,)) is not None
 

@@ -24,6 +24,7 @@ from sessions_app.admin.pages.token_view import (
     turn_marks,
 )
 from sessions_app.admin.pages.training import fates_of, training_of
+from sessions_app.admin.roles import may_operate
 from sessions_app.insight.forest import NodeLine, load_leaf_tokens, load_lines
 from sessions_app.insight.message_view import MessageView, view_of
 from sessions_app.insight.messages import StoredMessage, load_above, load_own
@@ -108,6 +109,8 @@ def node_page(request: HttpRequest, session_id: str, seq: int) -> HttpResponse:
         tokens_url=f"{address}tokens/",
         diff_url=f"{address}diff/",
         case_url=f"{address}case/",
+        class_url=f"{address}class/",
+        may=may_operate(request.user),
         signals=SIGNALS,
     )
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.http import HttpRequest, HttpResponse
 
 from sessions_app.admin.pages.picture import COLLAPSE_ABOVE, Picture, draw
@@ -17,9 +19,10 @@ from sessions_app.admin.pages.tables import (
     reward_lines,
 )
 from sessions_app.admin.pages.training import training_of
+from sessions_app.admin.roles import may_operate
 from sessions_app.insight.forest import ForestFacts, NodeLine, load_facts, load_leaf_tokens, load_lines
 from sessions_app.models import Session
-from sessions_app.presentation.addresses import list_url, session_url
+from sessions_app.presentation.addresses import list_url
 
 MOST_DRAWN = 2000
 """Nodes of one picture; of larger forests the newest."""
@@ -107,6 +110,15 @@ class SamplesFact:
 
 
 @dataclass(frozen=True, slots=True)
+class ActionLine:
+    """One entry of the audit log."""
+
+    at: datetime
+    user: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SessionPage:
     """Everything on the page."""
 
@@ -122,6 +134,8 @@ class SessionPage:
     events: list[EventLine]
     rewards: list[RewardLine]
     samples: SamplesFact
+    actions: list[ActionLine]
+    """What operators did by hand, newest first."""
 
 
 @page
@@ -133,7 +147,12 @@ def session_page(request: HttpRequest, session_id: str) -> HttpResponse:
         name: list_url(name, session=session.id.hex) for name in ("node", "record", "historyevent", "reward")
     }
     return shown(
-        request, "session.html", f"Session {session.id.hex}", value, links=links, url=session_url(session.id)
+        request,
+        "session.html",
+        f"Session {session.id.hex}",
+        value,
+        links=links,
+        may=may_operate(request.user),
     )
 
 
@@ -166,7 +185,16 @@ def build(session: Session, turns_from: int, *, open_chains: bool) -> SessionPag
             training.trained,
             training.masked,
         ),
+        actions=_actions(session),
     )
+
+
+def _actions(session: Session) -> list[ActionLine]:
+    entries = LogEntry.objects.filter(
+        content_type=ContentType.objects.get_for_model(Session), object_id=str(session.pk)
+    )
+    lines = entries.order_by("-action_time").values_list("action_time", "user__username", "change_message")
+    return [ActionLine(*line) for line in lines[:TURNS_SHOWN]]
 
 
 def _turns(session: Session, drawn: list[NodeLine], drawn_from: int, asked: int) -> Turns:

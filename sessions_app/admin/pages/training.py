@@ -16,7 +16,7 @@ from django.conf import settings
 from sessions_app.admin.readers import READERS
 from sessions_app.insight.store_reads import ORM, settled
 from sessions_app.insight.tokens import Fates
-from sessions_app.models import RequestHead, Session
+from sessions_app.models import Node, RequestHead, Reward, Session
 from trainer_export.forests.build import forest_of
 from trainer_export.forests.load import Wanted, load_sessions
 from trainer_export.samples.hooks import resolve_hooks
@@ -116,7 +116,7 @@ def training_of(session: Session, leaf_tokens: int) -> Training:
     """The training of a session. `leaf_tokens`: of all its leaves together, to know what it would cost."""
     if leaf_tokens > MOST_TOKENS:
         return _unknown(f"its leaves hold {leaf_tokens:,} tokens, pages assemble up to {MOST_TOKENS:,}")
-    key = (session.id, session.version, settings.TITO.sample_picker, settings.TITO.sample_postprocessor)
+    key = _key(session)
     with _LOCK:
         if key in _MADE:
             _MADE.move_to_end(key)
@@ -129,6 +129,21 @@ def training_of(session: Session, leaf_tokens: int) -> Training:
         if len(_MADE) > _KEPT:
             _MADE.popitem(last=False)
     return made
+
+
+def forget(session: Session) -> None:
+    """Assemble anew when asked next."""
+    with _LOCK:
+        for key in [key for key in _MADE if key[0] == session.id]:
+            del _MADE[key]
+
+
+def _key(session: Session) -> tuple[Any, ...]:
+    """What an assembly depends on: the nodes, the classes of roots, rewards, the hooks."""
+    classes = Node.objects.filter(session=session, parent_seq__isnull=True).order_by("seq")
+    rewards = Reward.objects.filter(session=session).count()
+    hooks = settings.TITO.sample_picker, settings.TITO.sample_postprocessor
+    return session.id, session.version, tuple(classes.values_list("root_class", flat=True)), rewards, *hooks
 
 
 _MADE: OrderedDict[tuple[Any, ...], Training] = OrderedDict()

@@ -39,16 +39,18 @@ def cancel(job: WhatIfJob) -> None:
     WhatIfJob.objects.filter(pk=job.pk, state="pending").update(state="cancelled", finished_at=timezone.now())
 
 
-def execute(job_id: UUID, world: World, renderer_of: RendererOf, as_document: Callable[[Report], Any]) -> str:
+def execute(
+    job_id: UUID, world: World, counting: Callable[[Wanted], RendererOf], as_document: Callable[[Report], Any]
+) -> str:
     """Run a pending job to its end; its state. A job that is not pending is left alone.
 
-    `as_document`: turns a report into JSON types.
+    `counting`: what to count ids with. `as_document`: turns a report into JSON types.
     """
     job = _taken(job_id)
     if job is None:
         return "left alone"
     try:
-        report = _run(job, world, renderer_of)
+        report = _run(job, world, counting)
     except Cancelled:
         return _end(job, "cancelled")
     except (ValueError, TitoError) as error:
@@ -66,7 +68,7 @@ def _taken(job_id: UUID) -> WhatIfJob | None:
         return job
 
 
-def _run(job: WhatIfJob, world: World, renderer_of: RendererOf) -> Report:
+def _run(job: WhatIfJob, world: World, counting: Callable[[Wanted], RendererOf]) -> Report:
     wanted = restored(json.loads(job.wanted))
     ids = chosen(wanted)
     WhatIfJob.objects.filter(pk=job.pk).update(total=len(ids))
@@ -78,7 +80,7 @@ def _run(job: WhatIfJob, world: World, renderer_of: RendererOf) -> Report:
         if WhatIfJob.objects.filter(pk=job.pk, cancel_requested=True).exists():
             raise Cancelled
 
-    return run(ids, wanted.changes, world, renderer_of, progress)
+    return run(ids, wanted.changes, world, counting(wanted), progress)
 
 
 def _end(job: WhatIfJob, state: str, **values: Any) -> str:

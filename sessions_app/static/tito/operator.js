@@ -27,7 +27,7 @@
   class LiveParts {
     constructor(box) {
       this.box = box;
-      box.checked = new URL(location.href).searchParams.get("live") === "on";
+      box.checked = "liveAlways" in box.dataset || new URL(location.href).searchParams.get("live") === "on";
       box.addEventListener("change", () => this.remember());
       setInterval(() => this.refresh(), LIVE_MS);
     }

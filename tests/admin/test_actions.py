@@ -1,0 +1,119 @@
+"""What operators may do: confirmed, logged, refused to viewers, and never a change to a checkpoint."""
+
+import gzip
+import json
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from sessions_app.admin.roles import ADMIN, OPERATOR, VIEWER, complete_roles
+from sessions_app.models import Node, Session, TokenCheckpoint
+from tests.admin.seeding import Seeds, Server, seeded_server
+from tests.admin.test_pages import LISTS, node_url, page, session_url, twin
+
+Login = Callable[[str], Client]
+
+
+@pytest.fixture
+def login(client: Client) -> Login:
+    """A browser of somebody with a role."""
+
+    def as_role(role: str) -> Client:
+        complete_roles()
+        user = User.objects.create(username=role, is_staff=True)
+        user.groups.add(Group.objects.get(name=role))
+        client.force_login(user)
+        return client
+
+    return as_role
+
+
+@pytest.fixture(scope="module")
+def server(django_db_setup: None, django_db_blocker):
+    """A server of its own: its sessions are closed here."""
+    with django_db_blocker.unblock(), seeded_server() as running:
+        yield running
+
+
+def do_url(session: str, action: str) -> str:
+    return f"/admin/sessions_app/session/{session}/do/{action}/"
+
+
+def test_closing_asks_first_and_is_logged(login: Login, server: Server) -> None:
+    talk = server.session()
+    operator = login(OPERATOR)
+    assert "serves no more turns" in page(operator, do_url(talk.id, "close"))
+    assert Session.objects.get(pk=talk.id).status == "open"
+    assert operator.post(do_url(talk.id, "close")).status_code == 302
+    assert Session.objects.get(pk=talk.id).status == "closed"
+    (entry,) = twin(operator, session_url(talk.id))["actions"]
+    assert (entry["user"], entry["text"]) == (OPERATOR, "closed the session")
+    assert "closed the session" in page(operator, session_url(talk.id))
+    operator.post(do_url(talk.id, "close"))
+    assert len(twin(operator, session_url(talk.id))["actions"]) == 1
+
+
+def test_a_root_can_be_classed_by_hand(login: Login, seeds: Seeds) -> None:
+    operator = login(OPERATOR)
+    url = node_url(seeds.busy, 11) + "class/"
+    before = bytes(TokenCheckpoint.objects.get(session_id=seeds.busy, node_seq=11).completion)
+    assert "It is taken for" in page(operator, url)
+    assert operator.post(url, {"choice": "side"}).status_code == 302
+    node = Node.objects.get(session_id=seeds.busy, seq=11)
+    assert (node.root_class, node.root_evidence) == ("side", "set by operator")
+    assert bytes(TokenCheckpoint.objects.get(session_id=seeds.busy, node_seq=11).completion) == before
+    assert operator.post(url, {"choice": "nonsense"}).status_code == 404
+    assert operator.get(node_url(seeds.busy, 1) + "class/").status_code == 404
+
+
+def test_a_key_is_revoked_once(login: Login, server: Server) -> None:
+    talk = server.session()
+    operator = login(OPERATOR)
+    assert Session.objects.get(pk=talk.id).key_hash is not None
+    operator.post(do_url(talk.id, "revoke-key"))
+    assert Session.objects.get(pk=talk.id).key_hash is None
+    operator.post(do_url(talk.id, "revoke-key"))
+    assert [entry["text"] for entry in twin(operator, session_url(talk.id))["actions"]] == [
+        "revoked the session's key"
+    ]
+
+
+def test_viewers_look_and_do_not_act(login: Login, seeds: Seeds) -> None:
+    viewer = login(VIEWER)
+    for url in (session_url(seeds.busy), node_url(seeds.busy, 1), *(f"/admin/{rows}/" for rows in LISTS)):
+        assert viewer.get(url).status_code == 200, url
+    for url in (
+        do_url(seeds.busy, "close"),
+        do_url(seeds.busy, "revoke-key"),
+        node_url(seeds.busy, 0) + "class/",
+    ):
+        assert viewer.get(url).status_code == 403, url
+        assert viewer.post(url).status_code == 403, url
+    assert viewer.post("/admin/sessions_app/session/what-if/", {"matcher": "exact"}).status_code == 403
+    assert "Close</a>" not in page(viewer, session_url(seeds.busy))
+    assert viewer.get("/admin/auth/user/").status_code == 403
+
+
+def test_only_admins_set_up_profiles_and_people(login: Login, seeds: Seeds) -> None:
+    admin = login(ADMIN)
+    assert admin.get("/admin/sessions_app/modelprofile/add/").status_code == 200
+    assert admin.get("/admin/auth/user/").status_code == 200
+
+
+def test_operators_set_up_nothing(login: Login, seeds: Seeds) -> None:
+    operator = login(OPERATOR)
+    assert operator.get("/admin/sessions_app/modelprofile/add/").status_code == 403
+    assert operator.get("/admin/auth/user/").status_code == 403
+
+
+def test_what_cannot_be_done_is_told(login: Login, seeds: Seeds) -> None:
+    assert login(OPERATOR).post(do_url(seeds.busy, "explode")).status_code == 404
+
+
+def test_a_session_can_be_downloaded(login: Login, seeds: Seeds) -> None:
+    reply = login(VIEWER).get(f"/admin/sessions_app/session/{seeds.plain}/dump/")
+    assert reply.status_code == 200
+    header = json.loads(gzip.decompress(reply.content).split(b"\n")[0])
+    assert header["session_id"] == seeds.plain

@@ -1,0 +1,157 @@
+"""Screens of exports and traces: progress with its numbers, what can be done, rows of every model."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from sessions_app.models import Session
+from tests.admin.seeding import Seeds
+from tests.admin.test_pages import RAW, page, twin
+from trainer_export.admin import pages
+from trainer_export.models import (
+    ExportJob,
+    ExportShard,
+    FrozenSession,
+    Handout,
+    Sample,
+    Span,
+    Trace,
+    WaitingSpan,
+)
+
+ODD = "<script>document</script>\u202e"
+
+
+@pytest.fixture
+def job() -> ExportJob:
+    """A running export with one of two shards done."""
+    made = ExportJob.objects.create(
+        state="running",
+        destination="/exports/one",
+        format="jsonl",
+        shape="native",
+        shard_count=2,
+        sessions=2,
+        created_at=timezone.now(),
+        frozen_at=timezone.now(),
+    )
+    for number, state in enumerate(("done", "pending")):
+        ExportShard.objects.create(
+            job=made, number=number, state=state, sessions=1, name=f"part-{number}.jsonl"
+        )
+    return made
+
+
+def job_url(job: ExportJob) -> str:
+    return f"/admin/trainer_export/exportjob/{job.pk}/change/"
+
+
+def do_url(job: ExportJob, action: str) -> str:
+    return f"/admin/trainer_export/exportjob/{job.pk.hex}/do/{action}/"
+
+
+def test_progress_is_a_bar_with_its_numbers(staff: Client, job: ExportJob) -> None:
+    text = page(staff, job_url(job))
+    assert '<progress max="2" value="1">' in text
+    assert "1 of 2" in text
+    assert twin(staff, job_url(job))["state"] == "running"
+    assert [
+        row["name"] for row in twin(staff, f"/admin/trainer_export/exportshard/?job={job.pk}")["rows"]
+    ] == [
+        "part-1.jsonl",
+        "part-0.jsonl",
+    ]
+
+
+def test_an_export_is_cancelled_after_a_question(staff: Client, job: ExportJob) -> None:
+    assert "nothing is published" in page(staff, do_url(job, "cancel"))
+    assert staff.post(do_url(job, "cancel")).status_code == 302
+    assert ExportJob.objects.get(pk=job.pk).cancel_requested
+    assert "asked the export to end" in page(staff, f"/admin/trainer_export/exportjob/{job.pk}/history/")
+
+
+def test_only_what_ended_is_resumed(staff: Client, job: ExportJob, monkeypatch) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(pages, "send_workers", sent.append)
+    staff.post(do_url(job, "resume"))
+    assert sent == []
+    ExportJob.objects.filter(pk=job.pk).update(state="failed")
+    staff.post(do_url(job, "resume"))
+    assert sent == [job.pk.hex]
+    assert ExportJob.objects.get(pk=job.pk).state == "running"
+
+
+def test_what_does_not_exist_is_told(staff: Client, job: ExportJob) -> None:
+    for url in (do_url(job, "explode"), f"/admin/trainer_export/exportjob/{uuid.uuid4().hex}/do/cancel/"):
+        assert staff.get(url).status_code == 404
+
+
+def test_rows_of_every_model_are_shown(staff: Client, seeds: Seeds, job: ExportJob) -> None:
+    session = Session.objects.get(pk=seeds.plain)
+    now = timezone.now()
+    rows: list[Any] = [
+        Sample.objects.create(
+            session=session,
+            sample_id=f"{session.id.hex}:2",
+            leaf_seq=2,
+            next_seq=3,
+            rollout_id="r",
+            via="http",
+            status="completed",
+            tokens=9,
+            trained_tokens=4,
+            handed_at=now,
+            stale_at=now,
+            stale_reason="reward",
+        ),
+        FrozenSession.objects.create(
+            job=job,
+            shard=0,
+            position=0,
+            session_id=session.id,
+            unit=ODD,
+            rollout_id="r",
+            next_seq=3,
+            finished=True,
+            healer="[0,0,0,0]",
+        ),
+        Handout.objects.create(unit=ODD, completed_at=now),
+        Trace.objects.create(
+            session=session,
+            trace_id="a" * 32,
+            name=ODD,
+            spans=1,
+            calls=1,
+            rewards=0,
+            failed=1,
+            start_ns=10**18,
+            end_ns=10**18 + 10**6,
+            first_received_at=now,
+            last_received_at=now,
+        ),
+        Span.objects.create(
+            session=session,
+            trace_id="a" * 32,
+            span_id="b" * 16,
+            name=ODD,
+            status_code="ERROR",
+            start_ns=10**18,
+            end_ns=None,
+            sequence_id=1,
+            sequence_given=False,
+            attributes='{"a":"<script>document</script>"}',
+            origin=b"x",
+            is_call=True,
+            is_reward=False,
+            received_at=now,
+        ),
+        WaitingSpan.objects.create(trace_id="c" * 32, span_id="d" * 16, name=ODD, body="{}", received_at=now),
+    ]
+    for row in rows:
+        url = f"/admin/trainer_export/{row._meta.model_name}/"
+        for text in (page(staff, url), page(staff, f"{url}{row.pk}/change/")):
+            assert not any(raw in text for raw in RAW), url
+        assert twin(staff, f"{url}{row.pk}/change/")

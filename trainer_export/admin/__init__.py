@@ -1,0 +1,5 @@
+"""Operator screens of exports and traces. Importing the modules registers them."""
+
+from trainer_export.admin import exports, traces
+
+__all__ = ["exports", "traces"]
