@@ -119,6 +119,7 @@ _UNATTACHED = """
     WITH r AS (
         UPDATE sessions_app_record SET
             state = 'late', reason = %(reason)s::text, response = %(response)s, status_code = 200,
+            error_code = NULL, error_text = NULL,
             weight_version = %(weight_version)s, worker = %(worker)s, generated_tokens = %(generated_tokens)s,
             cached_tokens = %(cached_tokens)s, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
         WHERE session_id = %(session)s AND id = %(record)s AND state IN ('intent', 'lost')

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from django.core.management import call_command
 
 from sessions_app.models import HistoryEvent, Node, Record, UnattachedReply
 from sessions_app.packing import unpack_ids
@@ -87,6 +88,22 @@ def test_a_session_deleted_during_generation_keeps_the_reply(toy: Toy, pool) -> 
     assert answer.headers["x-tito-reason"] == "session_deleted"
     record = Record.objects.get(session_id=session, state="late")
     assert UnattachedReply.objects.filter(session_id=session, record_id=record.pk).exists()
+
+
+def test_a_reply_to_a_request_given_up_for_lost_is_kept_beside_the_tree(toy: Toy, pool) -> None:  # noqa: F811
+    client, engine = toy
+    session, history = started(client, engine)
+    gate = held(engine, "ok", [102, 2])
+    pending = in_flight(pool, engine, lambda: client.chat(session, [*history, user("a")]))
+    call_command("recover", "--older-than-s", "0")
+    before = client.call("GET", f"/sessions/{session}").body
+    gate.set()
+    assert pending.result().headers["x-tito-reason"] == "lost_intent"
+    assert client.call("GET", f"/sessions/{session}").body == before
+    record = Record.objects.get(session_id=session, reason="lost_intent")
+    assert (record.state, record.error_code) == ("late", None)
+    kept = UnattachedReply.objects.get(session_id=session, record_id=record.pk)
+    assert unpack_ids(kept.completion).tolist() == [102, 2]
 
 
 def test_a_retry_during_generation_becomes_a_second_root(toy: Toy, pool) -> None:  # noqa: F811
