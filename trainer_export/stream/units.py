@@ -12,7 +12,7 @@ _LOCK = "SELECT pg_advisory_xact_lock(7281946500113)"
 """One search at a time, so that numbers follow completion."""
 
 _SINCE = """
-    SELECT coalesce(max(completed_at) - interval '10 minutes', '-infinity') FROM trainer_export_handout
+    SELECT coalesce(max(completed_at) - interval '10 minutes', 'epoch') FROM trainer_export_handout
 """
 _NEW = """
     WITH touched AS (
