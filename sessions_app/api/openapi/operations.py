@@ -6,7 +6,7 @@ A view that is not listed is described by its docstrings alone, with open bodies
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sessions_app.api.openapi.components import COUNT, NAME, OPEN, TEXT, Shape, named, one_of, shaped
+from sessions_app.api.openapi.components import COUNT, NAME, OPEN, TEXT, Shape, listed, named, one_of, shaped
 
 EVENTS = "text/event-stream"
 JSON = "application/json"
@@ -47,7 +47,8 @@ _BY_PROTOCOL = {
        for name in ("ResponsesView", "KeyResponsesView", "AttemptResponsesView")},
 }  # fmt: skip
 
-_PAGE = {"limit": {"type": "integer", "minimum": 1, "maximum": 1000}, "cursor": TEXT}
+_BYTES: Shape = {"type": "string", "format": "binary"}
+_PAGE: dict[str, Shape] = {"limit": {"type": "integer", "minimum": 1, "maximum": 1000}, "cursor": TEXT}
 _PROFILE = shaped(profile=NAME)
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
@@ -65,7 +66,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("SessionView", "delete"): Operation(reply=None, error="ReferenceError", status=204),
     ("SamplesView", "post"): Operation(
-        shaped(max_seq_len=COUNT), {"type": "string", "format": "binary"}, "ReferenceError",
+        shaped(max_seq_len=COUNT), _BYTES, "ReferenceError",
         media=("application/octet-stream",),
     ),
     **{(f"{by}{signal}View", "post"): Operation(OPEN, OPEN, "OtlpStatus")
@@ -86,6 +87,34 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     **{(name, "get"): Operation(query=_PAGE) for name in ("NodesView", "RecordsView", "EventsView")},
     ("NodeView", "get"): Operation(query={"include": TEXT}),
+    ("ExportsView", "post"): Operation(OPEN),
+    ("ExportsView", "get"): Operation(query={"limit": _PAGE["limit"], "before": TEXT}),
+    ("ExportView", "get"): Operation(query={"diff": TEXT}),
+    ("ExportCancelView", "post"): Operation(),
+    ("ExportResumeView", "post"): Operation(),
+    ("SamplesStreamView", "get"): Operation(
+        reply=_BYTES,
+        media=("application/octet-stream",),
+        query={
+            "cursor": {"type": "integer", "minimum": 0},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 64},
+            "lease_s": {"type": "number", "minimum": 0, "maximum": 86400},
+            "wait_s": {"type": "number", "minimum": 0, "maximum": 60},
+            "consumer": TEXT,
+            "shape": TEXT,
+            "rewarded": {"type": "boolean"},
+            "min_weight_version": {"type": "integer", "minimum": 0},
+            "max_staleness": {"type": "integer", "minimum": 0},
+        },
+    ),
+    ("SamplesAckView", "post"): Operation(
+        shaped(
+            "lease ids",
+            lease={"type": "string", "format": "uuid"},
+            ids=listed({"type": "integer", "minimum": 0}),
+            release={"type": "boolean"},
+        )
+    ),
     ("PauseView", "post"): Operation(_PROFILE),
     ("ResumeView", "post"): Operation(_PROFILE),
     ("VersionView", "post"): Operation(shaped("weight_version", profile=NAME, weight_version=NAME)),
