@@ -119,7 +119,8 @@ _UNATTACHED = """
     WITH r AS (
         UPDATE sessions_app_record SET
             state = 'late', reason = %(reason)s::text, response = %(response)s, status_code = 200,
-            error_code = NULL, error_text = NULL,
+            error_code = NULL, error_text = NULL, parent_seq = %(parent)s::int,
+            reused_tokens = %(reused)s::int,
             weight_version = %(weight_version)s, worker = %(worker)s, generated_tokens = %(generated_tokens)s,
             cached_tokens = %(cached_tokens)s, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
         WHERE session_id = %(session)s AND id = %(record)s AND state IN ('intent', 'lost')
@@ -272,6 +273,7 @@ async def keep_unattached(db: Executor, new: NewNode, reason: LateReason, cause:
             "reason": str(reason),
             "cause": str(cause),
             "parent": new.parent.seq if new.parent else None,
+            "reused": new.prompt_tokens - len(new.prompt_delta),
             "prompt": pack_ids(new.prompt_delta),
             "completion": pack_ids(new.reply.completion),
             "logprobs": logprobs.data,

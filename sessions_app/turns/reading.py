@@ -73,10 +73,10 @@ def reply_of(
     return reply
 
 
-def late_reply(late: LateRow) -> dict[str, Any]:
-    """The reply of a request that became no node."""
+def late_reply(late: LateRow, served: Ids) -> dict[str, Any]:
+    """The reply of a request that became no node. `served`: ids of its attach point."""
     values = {
-        recording.PROMPT: late.prompt,
+        recording.PROMPT: np.concatenate([served[: late.reused], late.prompt]),
         recording.COMPLETION: late.completion,
         recording.LOGPROBS: _entries(late.logprobs, late.completion, None),
     }

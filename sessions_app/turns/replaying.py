@@ -15,7 +15,7 @@ from sessions_app import errors
 from sessions_app.backends.base import Generation
 from sessions_app.backends.reply import client_reply
 from sessions_app.history.causes import AttachKind, Cause
-from sessions_app.packing import Ids, Logprobs
+from sessions_app.packing import EMPTY_IDS, Ids, Logprobs
 from sessions_app.store import attach, claims, read
 from sessions_app.store.claims import Earlier
 from sessions_app.store.commit import LateReason
@@ -159,7 +159,10 @@ class Replays:
     async def _late(self, settings: SessionSettings, record_id: int) -> TurnResult:
         late = await read.load_late(self._db, settings.id, record_id)
         assert late is not None
-        reply = reading.late_reply(late)
+        served = EMPTY_IDS
+        if late.parent_seq is not None:
+            served = await attach.load_tokens(self._db, settings.id, late.parent_seq)
+        reply = reading.late_reply(late, served)
         finish = str(reply.get("choices", [{}])[0].get("finish_reason") or "")
         return TurnResult(
             session_id=settings.id,

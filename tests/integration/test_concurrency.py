@@ -297,3 +297,21 @@ def test_a_json_reply_keeps_alive_with_blanks_when_so_set(tmp_path) -> None:
         engine.script(Reply([100, 2], message=says("ab"), delay_s=0.35, fault="nan_logprob"))
         failed = client.chat(session, [user("ok")])
         assert failed.json["status"] == 502
+
+
+def test_a_late_reply_names_its_whole_prompt_when_replayed(tmp_path, pool) -> None:
+    with toy_server(tmp_path, TITO_BACKEND="vllm-chat", TITO_HISTORY_POLICY="rollback") as (client, engine):
+        session, history = started(client, engine)
+        served = client.tokens(session)
+        prompt = [*served, 3, 1, 5, 3, 102, 2, 3, 1, 6, 3]
+        gate = threading.Event()
+        engine.script(Reply([1120, 2], message=says("x"), prompt_ids=prompt, gate=gate))
+        key = {"Idempotency-Key": "k"}
+        ask = lambda: client.chat(session, [*history, user("ok")], key)  # noqa: E731
+        late = in_flight(pool, engine, ask)
+        engine.script(Reply([102, 2], message=says("ok"), prompt_ids=[*served, 3, 1, 6, 3]))
+        assert client.chat(session, history).headers["x-tito-recorded"] == "true"
+        gate.set()
+        assert late.result().headers["x-tito-recorded"] == "false"
+        assert late.result().json["prompt_token_ids"] == prompt
+        assert ask().json == late.result().json

@@ -34,7 +34,7 @@ REPLIES = st.sampled_from(
         Reply("q", [1113], cut=True),
     ]
 )
-FAULTS = st.sampled_from(["500", "nan_logprob", "wrong_length", "disconnect", "malformed_json"])
+FAULTS = st.sampled_from(["500", "nan_logprob", "wrong_length", "cut", "cut_body", "malformed_json"])
 
 
 @pytest.fixture(scope="module")

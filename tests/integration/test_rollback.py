@@ -112,7 +112,7 @@ def test_a_failed_retry_leaves_the_last_turn_and_it_goes_on(pair: Pair) -> None:
     talk.turn("one")
     talk.turn("two")
     before = talk.snapshot()
-    for fault in ("500", "nan_logprob", "null_content", "disconnect"):
+    for fault in ("500", "nan_logprob", "null_content", "cut"):
         talk.engine.script(fault)
         assert talk.client.chat(talk.session, talk.history[:3]).status >= 500
         assert talk.snapshot() == before
