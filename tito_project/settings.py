@@ -147,6 +147,7 @@ CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "recover": {"task": "sessions_app.recover", "schedule": 60.0},
     "reap-idle": {"task": "trainer_export.reap_idle", "schedule": 30.0},
+    "label-nodes": {"task": "trainer_export.label", "schedule": 15.0, "options": {"expires": 15}},
     "export-patrol": {"task": "trainer_export.patrol", "schedule": 15.0},
     "drift-audit": {
         "task": "sessions_app.drift_audit",

@@ -8,9 +8,10 @@ from django.conf import settings
 from kombu.exceptions import OperationalError
 
 from sessions_app.api.wiring import conninfo
-from trainer_export.jobs.running import look_at, unfinished_jobs
+from trainer_export.jobs.running import look_at, on_loop, unfinished_jobs
 from trainer_export.lifecycle.reaping import reap_idle
 from trainer_export.renderers import profile_renderer
+from trainer_export.spans.labelling import label_due
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +23,12 @@ _HELPERS = 7
 def reap() -> int:
     """End sessions that were idle for too long."""
     return reap_idle(conninfo())
+
+
+@shared_task(name="trainer_export.label")
+def label() -> int:
+    """Place spans that waited for their trace, hand agent names to nodes."""
+    return on_loop(conninfo(), label_due)
 
 
 @shared_task(name="trainer_export.look")

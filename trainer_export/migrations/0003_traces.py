@@ -88,6 +88,7 @@ class Migration(migrations.Migration):
                 ('conversation_id', models.TextField(blank=True, help_text="As the agent's framework names it", null=True)),
                 ('agent_name', models.TextField(blank=True, help_text='The agent that this span is of', null=True)),
                 ('agent', models.TextField(blank=True, help_text='Of a call: the agent it was found to belong to', null=True)),
+                ('agent_before', models.TextField(blank=True, help_text="What the call's node had been labelled by header or system prompt", null=True)),
                 ('received_at', models.DateTimeField()),
                 ('session', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='spans', to='sessions_app.session')),
             ],

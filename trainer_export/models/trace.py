@@ -114,6 +114,9 @@ class Span(models.Model):
     agent = models.TextField(
         null=True, blank=True, help_text="Of a call: the agent it was found to belong to"
     )
+    agent_before = models.TextField(
+        null=True, blank=True, help_text="What the call's node had been labelled by header or system prompt"
+    )
     received_at = models.DateTimeField()
 
     class Meta:

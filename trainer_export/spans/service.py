@@ -11,10 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from uuid import UUID
 
 from sessions_app.errors import NotReady
 from sessions_app.store.pool import LOST_CONNECTION, Database
 from trainer_export.spans.destinations import Addressed, Envelope, FindSession, addressed, sort_out
+from trainer_export.spans.labelling import label_session
 from trainer_export.spans.storing import store_spans
 from trainer_export.spans.waiting import hold
 from trainer_export.traces.otlp import DEFAULT_MAX_BYTES, Batch, Rejection
@@ -25,6 +27,7 @@ MOST_BYTES_AT_ONCE = 64 * 1024 * 1024
 MOST_BATCHES_AT_ONCE = 8
 PATIENCE_S = 6.0
 """A client gives a batch up after ten seconds, retries included."""
+LABELLED_AFTER_S = 1.0
 _THREADS = 2
 _USUAL_RATIO = 10
 
@@ -69,6 +72,37 @@ class Gate:
             self._bytes += size
 
 
+class Labelling:
+    """Labels nodes a moment after spans arrived, once for all that arrive meanwhile.
+
+    What a process leaves undone the worker does (`labelling.label_due`).
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._due: dict[UUID, asyncio.Task[None]] = {}
+        self._turn = asyncio.Semaphore(1)
+
+    def soon(self, session_id: UUID) -> None:
+        """Have a session labelled."""
+        if session_id not in self._due:
+            self._due[session_id] = asyncio.create_task(self._label(session_id))
+
+    async def _label(self, session_id: UUID) -> None:
+        await asyncio.sleep(LABELLED_AFTER_S)
+        async with self._turn:
+            del self._due[session_id]
+            try:
+                await label_session(self._db, session_id)
+            except Exception as error:
+                logger.warning("nodes were not labelled: %s", type(error).__name__)
+
+    def close(self) -> None:
+        """Drop what is not begun."""
+        for task in self._due.values():
+            task.cancel()
+
+
 class SpansService:
     """Receives spans for the sessions of this process's database."""
 
@@ -76,10 +110,12 @@ class SpansService:
         self._db = db
         self._gate = Gate(MOST_BATCHES_AT_ONCE, MOST_BYTES_AT_ONCE)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="spans")
+        self._labelling = Labelling(db)
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Let go of the threads, and of what the worker will do as well."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._labelling.close()
 
     async def receive(
         self, delivery: Delivery, decode: Decode, envelope: Envelope, find: FindSession
@@ -103,6 +139,7 @@ class SpansService:
         for session, routed in sorted(batch.by_session.items()):
             async with self._db.transaction() as transaction:
                 await store_spans(transaction, session, routed)
+            self._labelling.soon(session)
         await hold(self._db, batch.unrouted)
         return batch.rejected
 
