@@ -18,10 +18,15 @@ def chain(previous: bytes, key: bytes) -> bytes:
     return blake2b(previous + key, digest_size=KEY_BYTES).digest()
 
 
-def prefix_keys(matcher: MessageMatcher, messages: Sequence[Message]) -> list[bytes | None]:
-    """The chained key of each prefix of length 1 to n; None from the first message on that has no key."""
+def prefix_keys(
+    matcher: MessageMatcher, messages: Sequence[Message], before: bytes | None = EMPTY
+) -> list[bytes | None]:
+    """The chained key of each prefix of length 1 to n; None from the first message on that has no key.
+
+    before: the key of the path that these messages continue.
+    """
     keys: list[bytes | None] = []
-    path: bytes | None = EMPTY
+    path = before
     for message in messages:
         key = None if path is None else matcher.key(message)
         path = None if path is None or key is None else chain(path, key)

@@ -3,6 +3,7 @@
     values       requests and results as the protocols hand them over
     profiles     the renderer and the backend of a model profile
     heads        what the engine sees at the head of a conversation, as a digest
+    beginnings   keys and digest of messages that the last request had too
     stopwatch    where the time of a turn went
     checkpoints  cache of immutable token arrays
     positioning  where a request attaches

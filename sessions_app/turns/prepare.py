@@ -24,6 +24,7 @@ from sessions_app.store.values import (
     SessionState,
 )
 from sessions_app.turns import prompting, recording, rooting
+from sessions_app.turns.beginnings import Beginnings, Read
 from sessions_app.turns.checkpoints import CheckpointCache
 from sessions_app.turns.feeding import Fed, Feeding
 from sessions_app.turns.positioning import Attachment, History, position
@@ -80,6 +81,7 @@ class Preparation:
     def __init__(self, db: Database, cache: CheckpointCache, limits: Limits) -> None:
         self._db = db
         self._limits = limits
+        self._beginnings = Beginnings()
         self._feeding = Feeding(db, cache)
         self._reasons = Reasons(db, self._feeding)
 
@@ -88,7 +90,8 @@ class Preparation:
     ) -> Prepared:
         """The prepared turn. Raises what refuses it; the caller records that."""
         renderer = profile.renderer.with_kwargs(request.template_kwargs)
-        history = History.of(request.messages, matcher)
+        read = self._beginnings.read(settings.id, request.messages, matcher)
+        history = read.history
         rollback = settings.history_policy == "rollback"
         head = None if rollback else profile.heads.head_of(renderer, request.tools)
         stopwatch = request.arrival.stopwatch
@@ -100,7 +103,7 @@ class Preparation:
             raise errors.InvalidMessages("messages must not be empty")
         head = head or profile.heads.head_of(renderer, request.tools)
         fed = await self._feeding.feed(settings, renderer, attachment, request)
-        return await self._describe(settings, request, history, head, fed)
+        return await self._describe(settings, request, read, head, fed)
 
     async def _position(self, settings: SessionSettings, history: History, head: Head | None) -> Attachment:
         identity = head.identity if head else None
@@ -120,15 +123,15 @@ class Preparation:
         self,
         settings: SessionSettings,
         request: ChatRequest,
-        history: History,
+        read: Read,
         head: Head,
         fed: Fed,
     ) -> Prepared:
-        attachment, prompt = fed.attachment, fed.prompt
+        attachment, prompt, history = fed.attachment, fed.prompt, read.history
         why = await self._reasons.why(settings, history, head, fed)
         root = await rooting.root_label(self._db, settings, request, attachment, why.cause, why.events)
         kind, (cause, told) = attachment.kind, rooting.refined(root, why.cause, why.events)
-        raw, events = recording.raw_delta(request, attachment.parent), list(told)
+        raw, events = recording.raw_delta(request, attachment.parent, read.spelling), list(told)
         if kind is AttachKind.FORK and cause is Cause.RETRY:
             kind = AttachKind.RETRY
         if prompt.trim:
@@ -180,7 +183,7 @@ class Preparation:
             kind=AttachKind.FORK,
             cause=Cause.ENGINE_RERENDER,
             prompt=prompt,
-            raw=recording.raw_delta(prepared.request, None),
+            raw=recording.raw_delta(prepared.request, None, None),
             events=(*prepared.events, event),
             counters=replace(prepared.counters, forks=1, healed_turns=0, healed_prefix_tokens=0),
         )

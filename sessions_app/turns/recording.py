@@ -7,15 +7,15 @@ order and values come back as they were; what a client sent in that form is wrap
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from sessions_app.backends.base import Generation
-from sessions_app.json_text import dumps, storable, text_of
+from sessions_app.json_text import storable, text_of
 from sessions_app.packing import Ids
 from sessions_app.store.values import AttachRow, Reply, SideData
+from sessions_app.turns.beginnings import Spelling, spelling_digest
 from sessions_app.turns.values import ChatRequest
 
 MARKER, WRAPPED = "$tito", "value"
@@ -75,23 +75,19 @@ class RawDelta:
     """JSON list of the new messages."""
 
 
-def raw_delta(request: ChatRequest, parent: AttachRow | None) -> RawDelta:
-    """How the client spelled the history it replayed."""
+def raw_delta(request: ChatRequest, parent: AttachRow | None, spelling: Spelling | None) -> RawDelta:
+    """How the client spelled the history it replayed. `spelling`: of the request, where it is known."""
     messages = request.messages
     tail = _json_list(request, parent.node.message_count if parent else 0)
-    digest = spelling_digest(messages)
+    spelling = spelling or Spelling(spelling_digest(messages), 0, b"")
+    digest = spelling.digest
     if parent is None:
         return RawDelta(digest, 0, None, None, tail)
     reply_at = parent.node.message_count - 1
-    if spelling_digest(messages[:reply_at]) != parent.node.raw_digest:
+    if spelling.of_leading(messages, reply_at) != parent.node.raw_digest:
         return RawDelta(digest, 0, None, text_of(messages[: reply_at + 1]), tail)
     reply = text_of(messages[reply_at])
     return RawDelta(digest, reply_at, None if reply == parent.reply_body else reply, None, tail)
-
-
-def spelling_digest(messages: list[dict[str, Any]]) -> bytes:
-    """16 bytes over messages with their key order, so that respelled histories are told apart."""
-    return blake2b(dumps(messages), digest_size=16).digest()
 
 
 def _json_list(request: ChatRequest, start: int) -> str:
