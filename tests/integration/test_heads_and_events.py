@@ -1,0 +1,95 @@
+"""What the engine would see at the head is part of a checkpoint's identity; odd turns tell their reason."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessions_app.models import HistoryEvent
+from tests.client import Client, user
+from tests.fakes.engine import FakeEngine, Reply
+from tests.integration.families import family_server
+from tests.integration.test_cases import says
+from tests.integration.test_rollback import Talk, attach
+
+TEMPLATE = """
+{%- if date is defined -%}{{ '<|im_start|>system\nToday ' ~ date ~ '<|im_end|>\n' }}{%- endif -%}
+{%- for m in messages -%}
+{{- '<|im_start|>' ~ m.role ~ '\n' ~ (m.content | upper if m.role == 'system' and shout else m.content) -}}
+{{- '<|im_end|>\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+{{- '<|im_start|>assistant\n' ~ ('<think></think>' if think is defined and not think else '') -}}
+{%- endif -%}
+"""
+Pair = tuple[Client, FakeEngine]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory, django_db_setup, django_db_blocker) -> Iterator[Pair]:
+    path: Path = tmp_path_factory.mktemp("template") / "kwargs.jinja"
+    path.write_text(TEMPLATE, encoding="utf-8")
+    settings = {"TITO_CHAT_TEMPLATE": str(path)}
+    with django_db_blocker.unblock(), family_server("qwen3", **settings) as served:
+        yield served
+
+
+@pytest.mark.parametrize("policy", ["tree", "linear", "rollback"])
+@pytest.mark.parametrize(
+    ("kwargs", "at_head"),
+    [
+        ({"date": "Monday"}, True),
+        ({"shout": True}, True),
+        ({"think": False}, False),
+        ({"unheard_of": 1}, False),
+    ],
+)
+def test_kwargs_that_change_the_head_are_another_head(
+    pair: Pair, policy: str, kwargs: dict[str, Any], at_head: bool
+) -> None:
+    talk = Talk(pair, history_policy=policy)
+    talk.history = [{"role": "system", "content": "abc"}]
+    talk.turn("one")
+    kind = {"tree": "fork", "linear": "reset"}.get(policy) if at_head else None
+    answer = talk.send([*talk.history, user("two")], chat_template_kwargs=kwargs)
+    event = HistoryEvent.objects.get(session_id=talk.session)
+    assert event.cause == "template_kwargs_changed"
+    if kind is None:
+        assert attach(answer) == ("append", "0", None)
+        assert event.kind == "notice"
+    else:
+        assert attach(answer) == (kind, None, "template_kwargs_changed")
+        assert event.kind == kind
+    if policy == "tree":
+        assert attach(talk.turn("three"))[1] == "0"
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":1,"b":2}'}}
+
+
+def test_an_event_names_the_first_difference_and_the_matcher_that_would_have_matched(pair: Pair) -> None:
+    talk = Talk(pair)
+    talk.engine.script(Reply([30, 31], message=says("", tool_calls=[CALL])))
+    talk.client.chat(talk.session, [user("one")])
+    respelled = {**CALL, "function": {"name": "f", "arguments": '{"b": 2, "a": 1}'}}
+    talk.send([user("one"), says("", tool_calls=[respelled]), user("two")])
+    event = HistoryEvent.objects.get(session_id=talk.session)
+    assert (event.kind, event.cause) == ("fork", "tool_arguments_spelling")
+    assert (event.compared_seq, event.node_seq, event.message_index) == (0, 1, 1)
+    assert (event.matcher, event.looser_matcher) == ("strict", "loose_tool_call")
+    assert "arguments" in event.field
+    assert '"a":1' in event.stored_value.replace("\\", "")
+    assert '"b": 2' in event.replayed_value.replace("\\", "")
+    served = talk.client.get(talk.session, "?leaf=0")["metadata"]["accumulated_token_ids"]
+    assert served[: event.token_index] == talk.fed[: event.token_index]
+    assert served[event.token_index] != talk.fed[event.token_index]
+
+
+def test_values_of_an_event_are_cut(pair: Pair) -> None:
+    talk = Talk(pair)
+    talk.turn("x" * 10_000)
+    talk.send([user("x" * 9_000 + "y" * 1_000)])
+    event = HistoryEvent.objects.get(session_id=talk.session)
+    assert event.char_offset == 9_000
+    assert max(len(event.stored_value.encode()), len(event.replayed_value.encode())) <= 2_048
