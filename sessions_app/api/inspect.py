@@ -154,6 +154,9 @@ def session_json(row: SessionRow) -> dict[str, Any]:
 def session_filter(request: Request) -> SessionFilter:
     """The filter of a list's query. Raises InvalidArgument naming the parameter."""
     given = {name: request.query_params[name] for name in _FILTERS if name in request.query_params}
+    odd = next((name for name, value in given.items() if "\x00" in value), None)
+    if odd is not None:
+        raise errors.InvalidArgument(f"{odd} must be text without NUL")
     before = request.query_params.get("cursor")
     try:
         return SessionFilter(before=datetime.fromisoformat(before) if before else None, **given)

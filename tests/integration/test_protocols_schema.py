@@ -77,3 +77,8 @@ def test_nothing_that_is_allowed_makes_the_server_fail(described: Any) -> None:
             case.call_and_validate(checks=[not_a_server_error])
 
         send()
+
+
+def test_a_nul_in_a_filter_is_a_clear_refusal(url: str) -> None:
+    response = httpx.get(f"{url}/api/sessions", params={"rollout_id": "a\x00b"})
+    assert (response.status_code, response.json()["code"]) == (400, "invalid_argument")
