@@ -18,12 +18,20 @@ def running_server(environment: dict[str, str] | None = None) -> Iterator[str]:
     """Serve under an environment until the block ends; yields the base URL."""
     from sessions_app.api import runtime
     from tito_project.asgi import application
+    from tito_project.patience import ImpatientProtocol
 
     before, outer = settings.TITO, runtime._current
     settings.TITO = read(Environment({"TITO_HOME": str(before.home)} | (environment or {})))
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
-        uvicorn.Config(application, lifespan="on", log_level="warning", access_log=False, server_header=False)
+        uvicorn.Config(
+            application,
+            http=ImpatientProtocol,
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+        )
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

@@ -14,6 +14,7 @@ HISTORY_POLICIES = ("rollback", "tree", "linear")
 ON_NONLINEAR = ("reset", "error", "passthrough")
 RETRY_POLICIES = ("resample", "replay")
 ON_TRUNCATED = ("refuse", "close", "join")
+LOG_FORMATS = ("line", "json")
 BACKENDS = ("sglang", "sglang-generate", "vllm", "vllm-completions", "vllm-chat", "local", "demo")
 ALERTS = (
     "fork", "heal", "rollback", "retry", "reset", "truncated", "ill_formed", "glue_unresolved",
@@ -67,6 +68,13 @@ class Configuration:
     """Requests a second and key; None = no limit."""
     max_body_mb: int
     max_in_flight: int
+    max_in_flight_per_session: int
+    read_timeout_s: float
+    """Longest wait for a request to arrive whole, and for a client to take a piece of an answer."""
+    behind_tls: bool
+    """A proxy in front speaks TLS and says so in X-Forwarded-Proto."""
+    engine_hosts: tuple[str, ...]
+    """Hosts and networks that profiles edited in the admin may name; () = any outside a few ranges."""
 
     on_disconnect: str
     keepalive_s: float
@@ -90,6 +98,8 @@ class Configuration:
     drift_audit_nodes: int
     """Leaves that one run of the drift audit compares; 0 = no audit."""
     metrics_open: bool
+    log_format: str
+    """`line` for eyes, `json` for collectors: then each turn is a line too."""
     alerts: dict[str, float]
     """Rates above which the health page raises an alarm, by metric."""
     instance_id: str
@@ -97,6 +107,8 @@ class Configuration:
     """Byte budget of the in-process cache of immutable token arrays."""
     db_pool: int
     """Most Postgres connections of one web process's hot path."""
+    prepared_statements: bool
+    """Off for a connection pooler that knows none."""
     drain_s: float
     """Longest wait for generations in flight at shutdown."""
 
@@ -154,6 +166,10 @@ def read(env: Environment) -> Configuration:
         key_rate=env.optional_number("TITO_KEY_RATE", least=0.001),
         max_body_mb=env.integer("TITO_MAX_BODY_MB", 64, least=1, most=1024),
         max_in_flight=env.integer("TITO_MAX_IN_FLIGHT", 4096, least=1),
+        max_in_flight_per_session=env.integer("TITO_MAX_IN_FLIGHT_PER_SESSION", 256, least=1),
+        read_timeout_s=env.number("TITO_READ_TIMEOUT_S", 60.0, least=0.1),
+        behind_tls=env.flag("TITO_BEHIND_TLS", False),
+        engine_hosts=env.listing("TITO_ENGINE_HOSTS", ""),
         on_disconnect=env.choice("TITO_ON_DISCONNECT", "finish", ("finish", "abort")),
         keepalive_s=env.number("TITO_KEEPALIVE_S", 15.0, least=0.05),
         json_keepalive=env.flag("TITO_JSON_KEEPALIVE", False),
@@ -173,10 +189,12 @@ def read(env: Environment) -> Configuration:
         r3_layers=env.optional_integer("TITO_R3_LAYERS", least=1),
         drift_audit_nodes=env.integer("TITO_DRIFT_AUDIT_NODES", 500),
         metrics_open=env.flag("TITO_METRICS_OPEN", False),
+        log_format=env.choice("TITO_LOG_FORMAT", "line", LOG_FORMATS),
         alerts=env.shares("TITO_ALERTS", ALERTS),
         instance_id=env.text("TITO_INSTANCE_ID", uuid.uuid4().hex),
         checkpoint_cache_mb=env.integer("TITO_CHECKPOINT_CACHE_MB", 256),
         db_pool=env.integer("TITO_DB_POOL", 16, least=1),
+        prepared_statements=env.flag("TITO_PREPARED_STATEMENTS", True),
         drain_s=env.number("TITO_DRAIN_S", 30.0),
         pinned=frozenset(env.pinned),
     )

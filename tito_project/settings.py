@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 from django.utils.functional import lazy
@@ -47,6 +48,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [
     "unfold",
+    "axes",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -69,6 +71,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "tito_project.content_policy.ContentPolicyMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "tito_project.urls"
@@ -117,6 +121,28 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
+# Signing in: so many failures of one name from one address, then a pause; counted in Postgres.
+
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_ON_SUCCESS = True
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
+
+# Behind a proxy that speaks TLS
+
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = TITO.behind_tls
+SECURE_SSL_REDIRECT = TITO.behind_tls
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TITO.behind_tls else None
+SECURE_HSTS_SECONDS = 31_536_000 if TITO.behind_tls else 0
+# What other hosts of the domain do is not ours to say.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+
 # Language, time, static files
 
 LANGUAGE_CODE = "en-us"
@@ -161,11 +187,15 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
+        "json": {"()": "tito_project.json_logs.JsonFormatter"},
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": TITO.log_format}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "sessions_app": {"level": "INFO"},
+        "sessions_app.turns.journal": {"level": "INFO" if TITO.log_format == "json" else "WARNING"},
         "trainer_export": {"level": "INFO"},
         "uvicorn": {"level": "INFO"},
         "uvicorn.access": {"level": "WARNING", "propagate": False},

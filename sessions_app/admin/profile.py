@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 
 from sessions_app.admin.base import OperatorAdmin
 from sessions_app.api.wiring import configured, renderer_of
+from sessions_app.backends.destinations import check_engine_url
 from sessions_app.errors import InvalidJson
 from sessions_app.json_text import loads
 from sessions_app.models import ModelProfile
@@ -55,6 +56,16 @@ class ProfileForm(forms.ModelForm):
         if backend not in BACKENDS:
             raise ValidationError(f"is not one of: {', '.join(BACKENDS)}")
         return backend
+
+    def clean_backend_url(self) -> str:
+        """URLs at which an engine can be."""
+        urls = [url.strip() for url in self.cleaned_data["backend_url"].split(",") if url.strip()]
+        for url in urls:
+            try:
+                check_engine_url(url, settings.TITO.engine_hosts)
+            except ValueError as error:
+                raise ValidationError(str(error)) from None
+        return ",".join(urls)
 
     def clean(self) -> dict[str, Any]:
         """Loads the renderer, which may take seconds."""

@@ -60,6 +60,7 @@ async def serve(
         check_host(request)
         check_origin(request)
         check_content_type(request)
+        check_content_encoding(request)
     except errors.TitoError as error:
         await _send(_refusing(view, scope).error_response(error), send)
         return
@@ -149,6 +150,15 @@ def check_content_type(request: ASGIRequest) -> None:
     kind = request.META.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
     if kind and kind != "application/json" and not kind.endswith("+json"):
         raise errors.UnsupportedMediaType(f"content type {kind[:80]!r} is not JSON")
+
+
+def check_content_encoding(request: ASGIRequest) -> None:
+    """Protocol endpoints unpack nothing: a small body cannot become a large one."""
+    coding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
+    if coding not in ("", "identity") and _JSON_ONLY.search(request.path_info):
+        raise errors.UnsupportedMediaType(
+            f"content encoding {coding[:80]!r} is not taken: send the JSON as it is"
+        )
 
 
 async def _send(response: HttpResponseBase, send: ASGISendCallable) -> None:

@@ -83,7 +83,7 @@ async def start(
 ) -> Runtime:
     """Open the pool, load the default profile, settle what dead processes left."""
     global _current
-    db = Database(conninfo, max_size=configuration.db_pool)
+    db = Database(conninfo, max_size=configuration.db_pool, prepared=configuration.prepared_statements)
     profiles = Profiles(build)
     samples = SamplesService(db, configuration)
     stream = StreamService(db, profiles, configuration)

@@ -45,6 +45,7 @@ class TurnView(DirectView):
         state = runtime.current()
         if state.draining:
             raise errors.Draining("this process is shutting down")
+        state.turns.admission.check_room()
         await access.count_request(state, request, named)
         settings = await self.addressing.session_of(state, request, self.protocol, **named)
         self.reference = self.reference and settings.history_policy != "linear"

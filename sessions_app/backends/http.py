@@ -13,6 +13,7 @@ import aiohttp
 from yarl import URL
 
 from sessions_app import errors
+from sessions_app.backends.destinations import GuardedResolver
 
 CONNECT_ATTEMPTS = 3
 _FIRST_PAUSE_S = 0.05
@@ -47,7 +48,9 @@ class HttpClient:
         """Open the pool; a second call changes nothing."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_CONNECTION_S),
+                connector=aiohttp.TCPConnector(
+                    limit=0, keepalive_timeout=_IDLE_CONNECTION_S, resolver=GuardedResolver()
+                ),
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
 

@@ -17,13 +17,14 @@ from sessions_app.store.parameters import BINARY, Parameters, encoded
 
 Row = tuple[Any, ...]
 
-_MOST_PREPARED = 200
-"""Statements of one connection; more are run without a name."""
 _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
 
 
 class StatementConnection(AsyncConnection[Row]):
     """Belongs to the event loop that made it; one statement at a time."""
+
+    most_prepared = 200
+    """Statements of one connection that get a name; more are run without one."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -59,7 +60,7 @@ class StatementConnection(AsyncConnection[Row]):
     async def _send(self, text: bytes, parameters: Parameters) -> None:
         key = (text, parameters.types)
         name = self._names.get(key)
-        if name is None and len(self._names) >= _MOST_PREPARED:
+        if name is None and len(self._names) >= self.most_prepared:
             self.pgconn.send_query_params(
                 text, parameters.values, parameters.types, parameters.formats, result_format=BINARY
             )
@@ -130,6 +131,12 @@ class StatementConnection(AsyncConnection[Row]):
         if self._listening:
             self._listening = False
             asyncio.get_running_loop().remove_reader(self.pgconn.socket)
+
+
+class UnpreparedConnection(StatementConnection):
+    """For poolers that hand one server's connection to several clients, where names would collide."""
+
+    most_prepared = 0
 
 
 def _wake(waiter: "asyncio.Future[None]") -> None:

@@ -1,7 +1,8 @@
 """The asynchronous connection pool of the hot path.
 
-Autocommit, binary parameters and results, statements prepared at first use. A connection is taken for one
-statement (or one explicit transaction) and given back; it is never held across an engine call.
+Autocommit, binary parameters and results, statements prepared at first use where so asked. A
+connection is taken for one statement (or one explicit transaction) and given back; it is never held across
+an engine call.
 """
 
 from collections.abc import AsyncIterator
@@ -11,19 +12,19 @@ import psycopg
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from sessions_app.errors import NotReady
-from sessions_app.store.connection import Row, StatementConnection
+from sessions_app.store.connection import Row, StatementConnection, UnpreparedConnection
 from sessions_app.store.statements import Params, numbered
 
 
 class Database:
     """A pool bound to one event loop. `open` and `close` run on that loop."""
 
-    def __init__(self, conninfo: str, *, max_size: int) -> None:
+    def __init__(self, conninfo: str, *, max_size: int, prepared: bool = False) -> None:
         self.statements = 0
         """Statements sent so far; read by tests, the benchmark and the metrics."""
         self._pool: AsyncConnectionPool[StatementConnection] = AsyncConnectionPool(
             conninfo,
-            connection_class=StatementConnection,
+            connection_class=StatementConnection if prepared else UnpreparedConnection,
             min_size=1,
             max_size=max_size,
             open=False,

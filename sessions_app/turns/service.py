@@ -21,9 +21,11 @@ from sessions_app.store import sessions
 from sessions_app.store.pool import Database
 from sessions_app.store.values import Intent, Reply, SessionSettings
 from sessions_app.turns import recording
+from sessions_app.turns.admission import Admission
 from sessions_app.turns.checkpoints import CheckpointCache
 from sessions_app.turns.commit import Committed, commit_turn
 from sessions_app.turns.dispatching import generation_request
+from sessions_app.turns.journal import TurnEntry
 from sessions_app.turns.latencies import Latencies
 from sessions_app.turns.ledger import Ledger
 from sessions_app.turns.matching import Matching
@@ -49,7 +51,9 @@ class TurnService:
         self.db = db
         self.profiles = profiles
         self.cache = CheckpointCache(configuration.checkpoint_cache_mb * 1024 * 1024)
-        self.in_flight = 0
+        self.admission = Admission(
+            most=configuration.max_in_flight, most_a_session=configuration.max_in_flight_per_session
+        )
         self.latencies = Latencies()
         self.weights = WeightWatch()
         self._configuration = configuration
@@ -92,6 +96,11 @@ class TurnService:
             self._settings.popitem(last=False)
 
     @property
+    def in_flight(self) -> int:
+        """Turns in progress."""
+        return self.admission.in_flight
+
+    @property
     def held(self) -> int:
         """Turns that wait for a weight update."""
         return self._waiting_room.waiting
@@ -102,13 +111,9 @@ class TurnService:
 
     async def run(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
         """One turn. Raises what refuses it, recorded."""
-        if self.in_flight >= self._configuration.max_in_flight:
-            raise errors.Overloaded(f"{self.in_flight} generations are in flight in this process")
-        self.in_flight += 1
-        try:
-            return await self._run(settings, request)
-        finally:
-            self.in_flight -= 1
+        with self.admission.place(settings.id), TurnEntry(settings.id, request.arrival.protocol) as entry:
+            entry.result = await self._run(settings, request)
+            return entry.result
 
     async def _run(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
         arrival = request.arrival

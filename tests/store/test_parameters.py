@@ -25,7 +25,7 @@ class Word(StrEnum):
 
 @asynccontextmanager
 async def database(size: int = 1) -> Any:
-    db = Database(conninfo(), max_size=size)
+    db = Database(conninfo(), max_size=size, prepared=True)
     await db.open()
     try:
         yield db

@@ -60,7 +60,7 @@ def _configuration(workers: int) -> uvicorn.Config:
         "tito_project.asgi:application",
         workers=workers,
         loop="uvloop",
-        http="httptools",
+        http="tito_project.patience:ImpatientProtocol",
         ws="none",
         lifespan="on",
         log_config=None,

@@ -1,0 +1,92 @@
+"""Where an engine may be: what a profile's URL is checked against, and what a name may turn out to be.
+
+Engines stand on private addresses, so those are no reason to refuse. Link-local ones are: behind them clouds
+keep the credentials of the machine. Invariant: no connection is made to a name that resolves to a refused
+address, whenever it does so.
+"""
+
+import ipaddress
+import socket
+from urllib.parse import urlsplit
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import DefaultResolver
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_METADATA = frozenset({
+    ipaddress.ip_address("100.100.100.200"),
+    ipaddress.ip_address("192.0.0.192"),
+    ipaddress.ip_address("fd00:ec2::254"),
+})  # fmt: skip
+"""Services that tell a machine its credentials, outside the link-local ranges."""
+
+
+def check_engine_url(url: str, allowed: tuple[str, ...]) -> None:
+    """Raises ValueError with what is wrong. `allowed`: host names and networks; () = any not refused."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError(f"is no URL: {error}") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise ValueError("must be an http:// or https:// URL with a host")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("must not hold credentials")
+    if parts.query or parts.fragment or any(ord(letter) <= 32 or ord(letter) == 127 for letter in url):
+        raise ValueError("must not have a query, a fragment, blanks or control characters")
+    address = _address(host)
+    if address is not None and is_refused(address):
+        raise ValueError(f"{host} is an address that no engine can have")
+    if allowed and not any(_covers(entry, host.rstrip("."), address) for entry in allowed):
+        raise ValueError(f"{host} is not in TITO_ENGINE_HOSTS")
+
+
+def is_refused(address: Address) -> bool:
+    """Whether no engine can stand there."""
+    plain = getattr(address, "ipv4_mapped", None) or address
+    return plain.is_link_local or plain.is_multicast or plain.is_unspecified or plain in _METADATA
+
+
+def _address(host: str) -> Address | None:
+    """The address that a host is, in any spelling that the system's resolver takes for one."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        pass
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(host))
+    except OSError:
+        return None
+
+
+def _covers(entry: str, host: str, address: Address | None) -> bool:
+    if address is None:
+        return entry.lower() == host
+    try:
+        return address in ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return False
+
+
+class GuardedResolver(AbstractResolver):
+    """The system's answers without the addresses that are refused."""
+
+    def __init__(self) -> None:
+        self._inner = DefaultResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Addresses of a name. Raises OSError where none is left."""
+        found = await self._inner.resolve(host, port, family)
+        kept = [
+            each for each in found if not is_refused(ipaddress.ip_address(each["host"].partition("%")[0]))
+        ]
+        if not kept:
+            raise OSError(f"{host} resolves to addresses that no engine can have")
+        return kept
+
+    async def close(self) -> None:
+        """Close the resolver."""
+        await self._inner.close()

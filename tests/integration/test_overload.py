@@ -1,0 +1,155 @@
+"""More than a process can do, and clients that do not do their part."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import pytest
+
+from sessions_app.models import Node, Record
+from tests.client import Client, user
+from tests.fakes.engine import FakeEngine, Reply
+from tests.integration.test_cases import says, toy_server
+from tests.integration.test_concurrency import eventually, held, in_flight
+
+PATIENCE_S = 0.4
+
+
+@pytest.fixture
+def pool():
+    with ThreadPoolExecutor(16) as executor:
+        yield executor
+
+
+def test_a_full_process_refuses_before_any_work(tmp_path, pool) -> None:
+    with toy_server(tmp_path, TITO_MAX_IN_FLIGHT="1") as (client, engine):
+        session, other = client.create(), client.create()
+        gate = held(engine, "ab", [100, 2])
+        first = in_flight(pool, engine, lambda: client.chat(session, [user("hello")]))
+        answer = client.chat(other, [user("hello")])
+        assert (answer.status, answer.code) == (429, "overloaded")
+        assert answer.headers["retry-after"] == "1"
+        assert answer.headers["x-tito-retryable"] == "true"
+        path = "/sessions/" + "0" * 32 + "/v1/chat/completions"
+        assert client.call("POST", path, b"{no JSON, no session").code == "overloaded"
+        gate.set()
+        assert first.result().status == 200
+        assert len(engine.requests) == 1
+        assert not Record.objects.filter(session_id=other).exists()
+        engine.script(Reply([100, 2], message=says("ab")))
+        assert client.chat(other, [user("hello")]).status == 200
+
+
+def test_one_session_cannot_take_the_places_of_the_others(tmp_path, pool) -> None:
+    with toy_server(tmp_path, TITO_MAX_IN_FLIGHT="8", TITO_MAX_IN_FLIGHT_PER_SESSION="3") as (client, engine):
+        greedy, modest = client.create(), client.create()
+        gates = [held(engine, "ab", [100, 2]) for _ in range(3)]
+        calls = [
+            in_flight(pool, engine, lambda n=n: client.chat(greedy, [user("ab " * n)])) for n in range(1, 4)
+        ]
+        refused = list(pool.map(lambda n: client.chat(greedy, [user("x" * n)]), range(1, 21)))
+        assert {answer.code for answer in refused} == {"overloaded"}
+        assert {answer.headers["retry-after"] for answer in refused} == {"1"}
+        engine.script(Reply([102, 2], message=says("ok")))
+        assert client.chat(modest, [user("hello")]).status == 200
+        for gate in gates:
+            gate.set()
+        assert {call.result().status for call in calls} == {200}
+        engine.script(Reply([102, 2], message=says("ok")))
+        assert client.chat(greedy, [user("x")]).status == 200
+
+
+@contextmanager
+def connected(client: Client) -> Iterator[socket.socket]:
+    parts = urlsplit(client.url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
+        yield connection
+
+
+def all_of(connection: socket.socket) -> bytes:
+    """What comes until the server hangs up."""
+    received = b""
+    while chunk := connection.recv(65536):
+        received += chunk
+    return received
+
+
+def sent(connection: socket.socket, data: bytes) -> bool:
+    """Whether the other side still takes anything."""
+    try:
+        connection.sendall(data)
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def impatient(django_db_setup, django_db_blocker, tmp_path_factory) -> Iterator[tuple[Client, FakeEngine]]:
+    folder = tmp_path_factory.mktemp("impatient")
+    with django_db_blocker.unblock(), toy_server(folder, TITO_READ_TIMEOUT_S=str(PATIENCE_S)) as pair:
+        yield pair
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"",
+        b"POST /sessions HTTP/1.1\r\nHost: localh",
+        b"POST /sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+    ],
+    ids=["nothing", "half a header", "half a body"],
+)
+def test_a_request_that_does_not_arrive_is_hung_up_on(impatient, begun: bytes) -> None:
+    client, _ = impatient
+    with connected(client) as connection:
+        connection.sendall(begun)
+        started = time.monotonic()
+        answer = all_of(connection)
+        assert time.monotonic() - started < PATIENCE_S + 3
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert answer.endswith(b"}")
+
+
+def test_a_body_that_trickles_in_is_not_waited_for(impatient) -> None:
+    client, engine = impatient
+    session, seen = client.create(), len(engine.requests)
+    with connected(client) as connection:
+        connection.sendall(
+            f"POST /sessions/{session}/v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+            "Content-Length: 100000\r\n\r\n".encode()
+        )
+        started = time.monotonic()
+        while time.monotonic() < started + PATIENCE_S + 5 and sent(connection, b" "):
+            time.sleep(0.05)
+    assert time.monotonic() - started < PATIENCE_S + 3
+    assert len(engine.requests) == seen
+
+
+def test_a_generation_may_take_longer_than_a_request_may(impatient) -> None:
+    client, engine = impatient
+    engine.script(Reply([100, 2], message=says("ab"), delay_s=PATIENCE_S * 3))
+    assert client.chat(client.create(), [user("hello")]).status == 200
+
+
+def test_a_client_that_reads_nothing_is_dropped(impatient) -> None:
+    client, engine = impatient
+    session = client.create()
+    engine.script(Reply([1097, 2], message=says("a" * 16_000_000)))
+    body = json.dumps({"messages": [user("hello")]})
+    with connected(client) as connection:
+        connection.sendall(
+            f"POST /sessions/{session}/v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
+        )
+        eventually(lambda: Node.objects.filter(session_id=session).exists())
+        time.sleep(PATIENCE_S + 1.5)
+        try:
+            received = len(all_of(connection))
+        except ConnectionResetError:
+            received = 0
+    assert received < 16_000_000
+    assert client.call("GET", "/health").status == 200

@@ -1,0 +1,83 @@
+"""The HTTP protocol of the web server, with limits on how long a client may take.
+
+uvicorn waits without end for the rest of a request and for a client that reads nothing. Invariant: a
+connection on which the client is due to do something, and does not in TITO_READ_TIMEOUT_S, is closed. Time
+that we take (a generation) does not count.
+"""
+
+import asyncio
+from typing import Any
+
+from django.conf import settings
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_TEXT = b'{"error":"the request did not arrive whole in time"}'
+_LATE = (
+    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-type: application/json\r\n"
+    b"content-length: %d\r\n\r\n%b" % (len(_TEXT), _TEXT)
+)
+
+
+class ImpatientProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._patience_s: float = settings.TITO.read_timeout_s
+        self._reading: asyncio.TimerHandle | None = None
+        self._writing: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The first request is due."""
+        super().connection_made(transport)
+        self._expect_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is due any more."""
+        self._stop_reading_timer()
+        self._stop_writing_timer()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        """The rest of a request is due."""
+        self._expect_request()
+        super().on_message_begin()
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._stop_reading_timer()
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        """The client is due to read."""
+        super().pause_writing()
+        self._writing = self._writing or self.loop.call_later(self._patience_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It did."""
+        self._stop_writing_timer()
+        super().resume_writing()
+
+    def _expect_request(self) -> None:
+        if self._reading is None:
+            self._reading = self.loop.call_later(self._patience_s, self._give_up)
+
+    def _give_up(self) -> None:
+        """Say so where nothing else is being answered, and hang up."""
+        self._reading = None
+        if self._idle() or (self.cycle.more_body and not self.cycle.response_started and not self.pipeline):
+            self.transport.write(_LATE)
+        self.transport.close()
+
+    def _idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _stop_reading_timer(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
+    def _stop_writing_timer(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
