@@ -6,6 +6,8 @@ text. Nesting ends at a fixed depth, so that what can be written can be read aga
 """
 
 import json
+from collections.abc import Iterator
+from itertools import chain
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
@@ -90,8 +92,8 @@ def text_of(value: Any) -> str:
 
 
 class MessageTexts:
-    """The text of each message exactly as it stands in a request body. Asked for in order, it reads the body
-    once.
+    """The text of each message exactly as it stands in a request body. New messages stand at its end, so it
+    is searched from there.
     """
 
     def __init__(self, body: bytes, messages: list[Any]) -> None:
@@ -106,17 +108,27 @@ class MessageTexts:
         own (escaped anew where it holds a lone surrogate, which no database takes as it stands).
         """
         compact = dumps(self._messages[index])
-        if self._spans is None and self._finds(compact):
-            return compact.decode()
         if self._spans is None:
+            for usual in chain((compact,), _spellings_of_json(self._messages[index])):
+                if self._finds(usual):
+                    return usual.decode()
             self._spans = _array_texts(_decoded(self._body), "messages")
         own = self._spans[index]
         return own if encodes(own) else compact.decode()
 
-    def _finds(self, compact: bytes) -> bool:
-        at = self._next if self._body.startswith(compact, self._next) else self._body.find(compact)
-        self._next = at + len(compact) + 1
+    def _finds(self, usual: bytes) -> bool:
+        at = self._next if self._body.startswith(usual, self._next) else self._body.rfind(usual)
+        self._next = at + len(usual) + 1
         return at >= 0
+
+
+def _spellings_of_json(message: Any) -> Iterator[bytes]:
+    """How Python's `json` writes a message by default, and with its characters as they are."""
+    for ascii_only in (True, False):
+        try:
+            yield json.dumps(message, ensure_ascii=ascii_only).encode()
+        except (UnicodeEncodeError, RecursionError):
+            return
 
 
 def _decoded(body: bytes) -> str:
