@@ -14,6 +14,7 @@ from sessions_app.api.turn import TurnView, arrival_of
 from sessions_app.json_text import loads
 from sessions_app.protocols.anthropic import ANTHROPIC
 from sessions_app.protocols.base import Incoming
+from sessions_app.store import sessions
 from sessions_app.turns import prompting
 
 
@@ -50,6 +51,8 @@ class CountTokensView(DirectView):
         state = runtime.current()
         await access.count_request(state, request, named)
         settings = await self.addressing.session_of(state, request, ANTHROPIC, **named)
+        if not await sessions.exists(state.db, settings.id):
+            raise errors.SessionNotFound(settings.id.hex)
         arrival = arrival_of(state, request, ANTHROPIC, reference=False)
         chat = ANTHROPIC.read(Incoming(arrival, loads(arrival.body) if arrival.body else {}, settings))
         if not chat.messages:

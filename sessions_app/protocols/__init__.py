@@ -6,6 +6,7 @@ anthropic    Anthropic Messages
 responses    OpenAI Responses
 canonical    canonical messages and the client's own spelling beside them
 calls        ids and arguments of tool calls between protocols
+sampling     types of sampling fields
 model_list   the models, in both shapes
 errors       the error body of each protocol
 upstream     an engine's refusal in the protocols' words

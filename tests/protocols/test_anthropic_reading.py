@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from sessions_app.errors import BadRequest, InvalidMessages, InvalidTools, NNotSupported, UnsupportedContent
+from sessions_app.errors import (
+    BadRequest,
+    InvalidMessages,
+    InvalidSampling,
+    InvalidTools,
+    NNotSupported,
+    UnsupportedContent,
+)
 from sessions_app.protocols.anthropic import ANTHROPIC
 from tests.protocols.incoming import incoming
 
@@ -183,6 +190,11 @@ def test_sampling_and_tools_are_said_in_openais_words() -> None:
         ({"messages": [], "tools": {}}, None),
         ({"messages": [], "tools": [{"input_schema": {}}]}, InvalidTools),
         ({"messages": [], "n": 2}, NNotSupported),
+        ({"messages": [], "max_tokens": 0}, InvalidSampling),
+        ({"messages": [], "max_tokens": "5"}, InvalidSampling),
+        ({"messages": [], "max_tokens": True}, InvalidSampling),
+        ({"messages": [], "temperature": "hot"}, InvalidSampling),
+        ({"messages": [], "temperature": None, "max_tokens": None}, None),
         ({"messages": [], "stop_sequences": "x"}, BadRequest),
         ({"messages": [], "tools": [{"name": "a"}], "tool_choice": {"type": "odd"}}, InvalidTools),
     ],

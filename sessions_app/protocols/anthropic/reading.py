@@ -8,6 +8,7 @@ from sessions_app.protocols.anthropic.messages import canonical_messages
 from sessions_app.protocols.base import Incoming
 from sessions_app.protocols.canonical import CanonicalTexts, Sidecars
 from sessions_app.protocols.openai_chat import check_refused_fields, read_template_kwargs
+from sessions_app.protocols.sampling import check_sampling
 from sessions_app.store.values import SessionSettings
 from sessions_app.turns.values import ChatRequest
 
@@ -26,6 +27,7 @@ def read_request(incoming: Incoming) -> ChatRequest:
     """The request of a parsed body. Raises the BadRequest of the first thing that is wrong."""
     value = read_object(incoming.value)
     check_refused_fields(value)
+    check_sampling(value)
     said = canonical_messages(value, incoming.arrival.body, apart=blocks_apart(incoming.settings))
     messages = [each.message for each in said]
     tools = read_tools(value)

@@ -11,6 +11,7 @@ from sessions_app.protocols.base import Incoming
 from sessions_app.protocols.canonical import Canonical, Sidecars
 from sessions_app.protocols.openai_chat import check_refused_fields, read_template_kwargs
 from sessions_app.protocols.responses.items import canonical_messages
+from sessions_app.protocols.sampling import check_sampling
 from sessions_app.turns.values import ChatRequest
 
 _SAMPLING = (
@@ -43,6 +44,7 @@ def read_request(incoming: Incoming) -> ChatRequest:
     if not isinstance(value, dict):
         raise BadRequest("the body must be a JSON object")
     check_refused_fields(value)
+    check_sampling(value)
     for name, instead in _UNSUPPORTED.items():
         if value.get(name):
             raise InvalidArgument(f"{name} is not supported: {instead}")
