@@ -1,6 +1,7 @@
 """GET /api/…: sessions, nodes, records and events for people and scripts, page by page. Admin only."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
@@ -20,6 +21,7 @@ from sessions_app.store.read import Healer
 from sessions_app.turns import reading as stored
 
 _DEFAULT_PAGE, _LARGEST_PAGE = 100, 1000
+_SEQ, _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}"), re.compile(r"-?[0-9]{1,18}")
 _FILTERS = ("id_prefix", "status", "harness", "rollout_id", "group_id", "profile", "history_policy")
 
 
@@ -102,7 +104,7 @@ class NodeView(InspectView):
         state = self.state_for(request)
         session, _, seq_text = node_id.partition(":")
         row = await known_session(state, session)
-        if not seq_text.isdigit() or len(seq_text) > 9:
+        if not _SEQ.fullmatch(seq_text):
             raise errors.NotFound(f"node not found: {node_id}")
         found = await inspect.list_nodes(state.db, row.id, int(seq_text) - 1, 1)
         if not found or found[0].seq != int(seq_text):
@@ -177,6 +179,6 @@ def whole_number(request: Request, name: str, default: int) -> int:
     value = request.query_params.get(name)
     if value is None:
         return default
-    if not value.lstrip("-").isdigit() or len(value) > 18:
+    if not _WHOLE_NUMBER.fullmatch(value):
         raise errors.InvalidArgument(f"{name} must be a whole number")
     return int(value)

@@ -69,6 +69,14 @@ def test_lists_are_narrowed_and_paged(served) -> None:
         assert (answer.status, answer.code) == (400, "invalid_argument")
 
 
+@pytest.mark.parametrize("number", ["--5", "%C2%B2", "1e3", "+1", "9" * 30, "%D9%A3", "1%0A"])
+def test_odd_numbers_are_refused(served, number: str) -> None:
+    client, _, session = served
+    for path in (f"/api/sessions/{session}/events?after={number}", f"/api/sessions?limit={number}"):
+        assert client.call("GET", path).code == "invalid_argument"
+    assert client.call("GET", f"/api/nodes/{session}:{number}").code == "not_found"
+
+
 def test_the_record_shows_the_agents_sampling_and_the_forced_one(served) -> None:
     client, engine, session = served
     engine.script(Reply([100, 2], message=says("ab")))
