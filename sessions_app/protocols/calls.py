@@ -10,6 +10,7 @@ from uuid import uuid4
 
 RAW_ARGUMENTS = "_raw_arguments"
 """Key that carries arguments which are no JSON object, where a protocol takes objects only."""
+_READABLE = json.JSONEncoder(ensure_ascii=False)
 _OURS, _ANTHROPIC = "call_", "toolu_"
 
 
@@ -41,7 +42,9 @@ def arguments_text(value: dict[str, Any]) -> str:
     """The arguments of an object, spelled as most engines spell them; keys stay in the client's order."""
     if len(value) == 1 and isinstance(value.get(RAW_ARGUMENTS), str):
         return str(value[RAW_ARGUMENTS])
-    text = json.dumps(value, ensure_ascii=False)
+    text = _READABLE.encode(value)
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
