@@ -3,8 +3,9 @@
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -224,18 +225,21 @@ def test_a_late_reply_is_replayed_too(toy: Toy, pool) -> None:  # noqa: F811
     assert (again.headers["x-tito-recorded"], again.headers["x-tito-replayed"]) == ("false", "true")
 
 
-def hang_up_during(client: Client, engine: FakeEngine, session: str) -> None:
-    """Send a request and leave as soon as the engine has it."""
+@contextmanager
+def hanging_up(client: Client, engine: FakeEngine, session: str, *lines: str) -> Iterator[None]:
+    """Send a request and leave at the end of the block, while the engine has it."""
     seen = len(engine.requests)
     parts = urlsplit(client.url)
-    body = b'{"messages":[{"role":"user","content":"hello"}]}'
+    body = b'{"messages": [{"role": "user", "content": "hello"}]}'
+    more = "".join(f"{line}\r\n" for line in lines)
     with socket.create_connection((parts.hostname, parts.port)) as connection:
         connection.sendall(
             f"POST /sessions/{session}/v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n{more}\r\n".encode()
             + body
         )
         engine.wait_seen(seen + 1)
+        yield
 
 
 def eventually(check: Callable[[], Any], timeout_s: float = 5.0) -> Any:
@@ -250,7 +254,8 @@ def test_a_vanished_client_does_not_lose_the_turn(toy: Toy) -> None:  # noqa: F8
     client, engine = toy
     session = client.create()
     gate = held(engine, "ab", [100, 2])
-    hang_up_during(client, engine, session)
+    with hanging_up(client, engine, session):
+        pass
     time.sleep(0.1)
     gate.set()
     eventually(lambda: Node.objects.filter(session_id=session).exists())
@@ -262,7 +267,8 @@ def test_a_vanished_client_cancels_the_engine_when_so_set(tmp_path) -> None:
     with toy_server(tmp_path, TITO_ON_DISCONNECT="abort") as (client, engine):
         session = client.create()
         gate = held(engine, "ab", [100, 2])
-        hang_up_during(client, engine, session)
+        with hanging_up(client, engine, session):
+            pass
         record = eventually(lambda: Record.objects.filter(session_id=session, state="cancelled").first())
         gate.set()
         assert record.error_code == "cancelled"
@@ -270,6 +276,21 @@ def test_a_vanished_client_cancels_the_engine_when_so_set(tmp_path) -> None:
         assert not Node.objects.filter(session_id=session).exists()
         engine.script(Reply([102, 2], message=says("ok")))
         assert client.chat(session, [user("hello")]).headers["x-tito-node"] == "0"
+
+
+def test_a_cancelled_request_frees_its_idempotency_key_for_who_waits(tmp_path, pool) -> None:
+    with toy_server(tmp_path, TITO_ON_DISCONNECT="abort") as (client, engine):
+        session, key = client.create(), {"Idempotency-Key": "k"}
+        gate = held(engine, "ab", [100, 2])
+        with hanging_up(client, engine, session, "Idempotency-Key: k"):
+            waiting = pool.submit(client.chat, session, [user("hello")], key)
+            time.sleep(0.2)
+            engine.script(Reply([102, 2], message=says("ok")))
+        answer = waiting.result()
+        gate.set()
+        assert (reply_of(answer)["content"], answer.headers["x-tito-node"]) == ("ok", "0")
+        states = Record.objects.filter(session_id=session).values_list("state", flat=True)
+        assert sorted(states) == ["cancelled", "committed"]
 
 
 def test_a_stream_keeps_alive_while_it_waits_and_ends_with_its_own_error(tmp_path) -> None:
