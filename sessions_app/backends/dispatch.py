@@ -126,6 +126,8 @@ class Dispatcher:
             if pause is None:
                 break
             await asyncio.sleep(pause)
+        if not 100 <= reply.status <= 599:
+            raise errors.UpstreamInvalidReply(f"invalid engine reply: there is no status {reply.status}")
         raise errors.UpstreamStatus(reply.status, reply.body, reply.headers)
 
     async def send(self, outgoing: Outgoing) -> HttpReply:

@@ -125,3 +125,10 @@ def test_engine_answers_other_than_200_pass_through(toy: Toy) -> None:  # noqa: 
             assert {name.lower() for name in headers} <= answer.headers.keys()
             assert answer.headers["x-tito-retryable"] == ("true" if status == 503 else "false")
     assert client.call("GET", f"/sessions/{session}").body == before
+
+
+def test_a_status_that_does_not_exist_is_not_passed_on(toy: Toy) -> None:  # noqa: F811
+    client, engine = toy
+    engine.script(Status(700, {}, b"x"))
+    answer = client.chat(client.create(), [user("hello")])
+    assert (answer.status, answer.code) == (502, "upstream_invalid_reply")
