@@ -14,7 +14,8 @@ _NAMES = "coalesce(rollout_id, replace(id::text, '-', '')), coalesce(attempt_id,
 _ATTEMPT = f"SELECT {_NAMES} FROM sessions_app_session WHERE id = %s"
 _SPANS = """
     SELECT trace_id, span_id, parent_id, name, status_code, status_description, start_ns, end_ns,
-        sequence_id, sequence_given, attributes, events, links, origin, received_at
+        sequence_id, sequence_given, attributes, events, links, origin, received_at,
+        agent_before
     FROM trainer_export_span
     WHERE session_id = %(session)s AND (%(until)s::timestamptz IS NULL OR received_at <= %(until)s)
     ORDER BY id
@@ -36,6 +37,8 @@ class StoredSpan:
     sequence_given: bool
     """By the sender."""
     received_at: datetime
+    agent_before: str | None = None
+    """What the node of the call had been labelled before a trace named its agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ async def load_outlines(db: Executor, session_id: UUID) -> list[Outline]:
 
 def _stored(row: Row, attempt: Row, resources: dict[bytes, Any]) -> StoredSpan:
     (trace_id, span_id, parent_id, name, status, description, start, end, sequence, given, attributes,
-     events, links, origin, received_at) = row  # fmt: skip
+     events, links, origin, received_at, agent_before) = row  # fmt: skip
     span = Span(
         span_id=span_id,
         parent_id=parent_id,
@@ -82,7 +85,7 @@ def _stored(row: Row, attempt: Row, resources: dict[bytes, Any]) -> StoredSpan:
         links=tuple(SpanLink(**link).to_json() for link in _listed(links)),
         resource=resources.get(bytes(origin), {}),
     )
-    return StoredSpan(span, given, received_at)
+    return StoredSpan(span, given, received_at, agent_before)
 
 
 def _outline(row: Row) -> Outline:

@@ -6,7 +6,9 @@ for itself. Invariant: the result is in tree order, not in time order.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from trainer_export.traces.agents import agent_name
@@ -51,33 +53,61 @@ class _Above:
     in_call: bool = False
 
 
+class Verdict(StrEnum):
+    """Why a span is, or is not, a call to train on."""
+
+    WANTED = "wanted"
+    OTHER_NAME = "other_name"
+    NO_WANTED_AGENT = "no_wanted_agent"
+    IN_REWARD = "in_reward"
+    IN_CALL = "in_call"
+    """Without a response id, below a selected call."""
+    REPEATED = "repeated"
+    """A call with its response id was selected before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A node with what became of it."""
+
+    node: Node
+    agent: Any
+    """What a call here would be labelled with; None where no call is wanted."""
+    verdict: Verdict
+
+
 def select_calls(root: Node, rules: SelectionRules) -> list[SelectedCall]:
     """The wanted calls in tree order. Reading a malformed reward on the way raises."""
-    selected: list[SelectedCall] = []
+    return [SelectedCall(one.node, one.agent) for one in judged(root, rules) if one.verdict is Verdict.WANTED]
+
+
+def judged(root: Node, rules: SelectionRules) -> Iterator[Judged]:
+    """Every node of the tree, in tree order."""
     seen: set[str] = set()
     stack = [(root, _Above(ANY_AGENT if rules.agent_match is None else None))]
     while stack:
         node, above = stack.pop()
-        is_call = _is_wanted(node, above, seen, rules)
-        if is_call:
-            selected.append(SelectedCall(node, above.agent))
-        below = _below(node, above, is_call, rules)
+        verdict = _verdict(node, above, seen, rules)
+        yield Judged(node, above.agent, verdict)
+        below = _below(node, above, verdict is Verdict.WANTED, rules)
         stack.extend((child, below) for child in reversed(node.children))
-    return selected
 
 
-def _is_wanted(node: Node, above: _Above, seen: set[str], rules: SelectionRules) -> bool:
+def _verdict(node: Node, above: _Above, seen: set[str], rules: SelectionRules) -> Verdict:
     """Also remembers the response id of a wanted call."""
-    named = re.search(rules.llm_call_match, node.span.name) is not None
-    if not named or above.agent is None or above.in_reward:
-        return False
+    if re.search(rules.llm_call_match, node.span.name) is None:
+        return Verdict.OTHER_NAME
+    if above.agent is None:
+        return Verdict.NO_WANTED_AGENT
+    if above.in_reward:
+        return Verdict.IN_REWARD
     response_id = first_text(node.span.attributes, RESPONSE_ID)
     if response_id is None:
-        return not above.in_call
+        return Verdict.IN_CALL if above.in_call else Verdict.WANTED
     if response_id in seen:
-        return False
+        return Verdict.REPEATED
     seen.add(response_id)
-    return True
+    return Verdict.WANTED
 
 
 def _below(node: Node, above: _Above, is_call: bool, rules: SelectionRules) -> _Above:

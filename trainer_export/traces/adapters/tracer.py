@@ -1,6 +1,6 @@
 """Spans of a tracer: tree, repair, selection, conversion, rewards."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer_export.traces.adapters.better import COMPAT, convert_better, is_better
@@ -10,8 +10,9 @@ from trainer_export.traces.parsing import parse_spans
 from trainer_export.traces.repair import repair_hierarchy
 from trainer_export.traces.rewards.matching import FIRST_OCCURRENCE
 from trainer_export.traces.selection import DEFAULT_CALL_PATTERN, SelectionRules
+from trainer_export.traces.span import Span
 from trainer_export.traces.trajectory import TrajectoryRules, to_trajectory
-from trainer_export.traces.tree import build_tree
+from trainer_export.traces.tree import Node, build_tree
 
 NAME = "TracerTraceToTriplet"
 
@@ -31,16 +32,20 @@ def convert(source: Any, options: Mapping[str, Any]) -> Any:
     """Triplets in tree order."""
     if is_better(options):
         return convert_better(NAME, source, options)
+    return [triplet.to_json() for triplet in to_trajectory(*prepared(parse_spans(source), options))]
+
+
+def prepared(spans: Sequence[Span], options: Mapping[str, Any]) -> tuple[Node, TrajectoryRules]:
+    """The tree as it is converted, and the rules for it."""
     chosen = read_options(NAME, options, _DEFAULTS)
-    root = build_tree(parse_spans(source))
+    root = build_tree(spans)
     if chosen["repair_hierarchy"]:
         repair_hierarchy(root)
     selection = SelectionRules(
         chosen["llm_call_match"], chosen["agent_match"], bool(chosen["exclude_llm_call_in_reward"])
     )
-    rules = TrajectoryRules(
+    return root, TrajectoryRules(
         selection,
         chosen["reward_match"],
         skip_empty_token_spans=bool(chosen["_skip_empty_token_spans"]),
     )
-    return [triplet.to_json() for triplet in to_trajectory(root, rules)]

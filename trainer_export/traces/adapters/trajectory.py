@@ -1,6 +1,6 @@
 """The tree's own conversion: always repaired, with `dedup_llm_call` and `final_reward` as options."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer_export.traces.adapters.better import COMPAT, convert_better, is_better
@@ -10,8 +10,9 @@ from trainer_export.traces.parsing import parse_spans
 from trainer_export.traces.repair import repair_hierarchy
 from trainer_export.traces.rewards.matching import FIRST_OCCURRENCE
 from trainer_export.traces.selection import DEFAULT_CALL_PATTERN, SelectionRules
+from trainer_export.traces.span import Span
 from trainer_export.traces.trajectory import TrajectoryRules, to_trajectory
-from trainer_export.traces.tree import build_tree
+from trainer_export.traces.tree import Node, build_tree
 
 NAME = "TraceTree.to_trajectory"
 
@@ -32,8 +33,13 @@ def convert(source: Any, options: Mapping[str, Any]) -> Any:
     """Triplets in tree order."""
     if is_better(options):
         return convert_better(NAME, source, options)
+    return [triplet.to_json() for triplet in to_trajectory(*prepared(parse_spans(source), options))]
+
+
+def prepared(spans: Sequence[Span], options: Mapping[str, Any]) -> tuple[Node, TrajectoryRules]:
+    """The tree as it is converted, and the rules for it."""
     chosen = read_options(NAME, options, _DEFAULTS)
-    root = build_tree(parse_spans(source))
+    root = build_tree(spans)
     repair_hierarchy(root)
     selection = SelectionRules(
         chosen["llm_call_match"],
@@ -41,7 +47,6 @@ def convert(source: Any, options: Mapping[str, Any]) -> Any:
         bool(chosen["exclude_llm_call_in_reward"]),
         bool(chosen["dedup_llm_call"]),
     )
-    rules = TrajectoryRules(
+    return root, TrajectoryRules(
         selection, chosen["reward_match"], chosen["final_reward"], bool(chosen["_skip_empty_token_spans"])
     )
-    return [triplet.to_json() for triplet in to_trajectory(root, rules)]

@@ -5,22 +5,22 @@ A reward listed before its call, one level away from it, or without a parent is 
 """
 
 from collections.abc import Collection
-from typing import Any
 
 from trainer_export.traces.rewards import reward_value
+from trainer_export.traces.rewards.given import Given
 from trainer_export.traces.rewards.open_calls import OpenCalls
 from trainer_export.traces.tree import Node
 
 
-def match(root: Node, call_ids: Collection[str]) -> dict[str, Any]:
+def match(root: Node, call_ids: Collection[str]) -> dict[str, Given]:
     """Reward by span id."""
-    rewards: dict[str, Any] = {}
+    rewards: dict[str, Given] = {}
     for parent in root.walk():
         _match_children(parent.children, call_ids, rewards)
     return rewards
 
 
-def _match_children(children: list[Node], call_ids: Collection[str], rewards: dict[str, Any]) -> None:
+def _match_children(children: list[Node], call_ids: Collection[str], rewards: dict[str, Given]) -> None:
     waiting = OpenCalls(len(children), rewards)
     for child in children:
         if child.id in call_ids:
@@ -30,4 +30,4 @@ def _match_children(children: list[Node], call_ids: Collection[str], rewards: di
             continue
         call_id = waiting.take(child.span.start_time)
         if call_id is not None:
-            rewards[call_id] = value
+            rewards[call_id] = Given(value, child.id)
