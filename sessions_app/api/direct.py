@@ -8,6 +8,7 @@ where Django's handler serves them the same way, only slower.
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -32,6 +33,8 @@ _NOT_PASSED_BACK = frozenset({
     "content-length", "transfer-encoding", "content-encoding", "server", "date", "connection", "keep-alive",
     "proxy-authenticate", "proxy-authorization", "te", "trailer", "upgrade",
 })  # fmt: skip
+
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 ERROR_CODE, RETRYABLE = "X-Tito-Error-Code", "X-Tito-Retryable"
 SHOULD_RETRY = "X-Should-Retry"
@@ -189,8 +192,22 @@ def with_error_headers(response: HttpResponseBase, error: TitoError) -> HttpResp
     return response
 
 
+def received_headers(request: Request) -> dict[str, str]:
+    """What the client sent, names in lower case; UTF-8 read as such, to go out as it came."""
+    return {name.lower(): _as_utf8(value) for name, value in request.headers.items()}
+
+
+def _as_utf8(value: str) -> str:
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value
+
+
 def copy_headers(response: HttpResponse, headers: Mapping[str, str]) -> None:
-    """The engine's headers, without those of its connection."""
+    """The engine's headers byte for byte, without those of its connection and those no client could read."""
+    of_connection = {name.strip().lower() for name in headers.get("connection", "").split(",")}
     for name, value in headers.items():
-        if name.lower() not in _NOT_PASSED_BACK:
-            response[name] = value
+        if name.lower() in _NOT_PASSED_BACK | of_connection or _CONTROL.search(value):
+            continue
+        response[name] = value.encode("utf-8", "surrogateescape").decode("latin-1")

@@ -5,7 +5,7 @@ from rest_framework.request import Request
 
 from sessions_app import errors
 from sessions_app.api import access, runtime
-from sessions_app.api.direct import DirectView, body_of, bytes_response, copy_headers
+from sessions_app.api.direct import DirectView, body_of, bytes_response, copy_headers, received_headers
 from sessions_app.protocols.errors import reference_error
 from sessions_app.store import sessions
 
@@ -35,9 +35,7 @@ class ProxyView(DirectView):
             body=body_of(request) if request.method != "GET" else b"",
             headers=self._headers(request, state.configuration.proxy_credentials),
         )
-        response = bytes_response(
-            answer.body, answer.status, answer.headers.get("content-type", "application/json")
-        )
+        response = bytes_response(answer.body, answer.status)
         copy_headers(response, answer.headers)
         return response
 
@@ -45,7 +43,7 @@ class ProxyView(DirectView):
 
     @staticmethod
     def _headers(request: Request, with_credentials: bool) -> dict[str, str]:
-        headers = {name.lower(): value for name, value in request.headers.items()}
+        headers = received_headers(request)
         return (
             headers if with_credentials else {n: v for n, v in headers.items() if not access.is_credential(n)}
         )

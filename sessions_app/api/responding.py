@@ -63,8 +63,7 @@ def passed_through(error: errors.UpstreamStatus) -> HttpResponseBase:
     """An engine's answer other than 200: JSON compactly, anything else byte for byte."""
     try:
         response = json_response(loads(error.body), error.status)
-        response["Content-Type"] = error.headers.get("content-type", "application/json")
     except errors.InvalidJson:
-        response = bytes_response(error.body, error.status, error.headers.get("content-type", ""))
+        response = bytes_response(error.body, error.status, content_type="")
     copy_headers(response, error.headers)
     return with_error_headers(response, error)

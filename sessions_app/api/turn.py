@@ -18,7 +18,7 @@ from rest_framework.request import Request
 from sessions_app import errors
 from sessions_app.api import access, runtime
 from sessions_app.api.addressing import Addressing
-from sessions_app.api.direct import DirectRequest, DirectView, body_of
+from sessions_app.api.direct import DirectRequest, DirectView, body_of, received_headers
 from sessions_app.api.responding import event_stream, passed_through, reply_response
 from sessions_app.api.runtime import Runtime
 from sessions_app.json_text import dumps, loads
@@ -143,7 +143,7 @@ def _timed(response: HttpResponseBase, stopwatch: Stopwatch, state: Runtime) -> 
 
 def _forwardable(state: Runtime, request: Request, reference: bool) -> dict[str, str]:
     """Header names in lower case. Only where nobody is asked for a key may one be for the engine."""
-    headers = {name.lower(): value for name, value in request.headers.items()}
+    headers = received_headers(request)
     if reference and state.configuration.auth == "off":
         return headers
     return {name: value for name, value in headers.items() if not access.is_credential(name)}

@@ -25,7 +25,7 @@ def toy_server(
         "TITO_BACKEND": "sglang",
         **settings,
     }
-    with FakeEngine() as engine, running_server({**environment, "TITO_BACKEND_URL": engine.url}) as url:
+    with FakeEngine() as engine, running_server({"TITO_BACKEND_URL": engine.url, **environment}) as url:
         yield Client(url), engine
 
 

@@ -2,13 +2,14 @@
 
 import json
 import socket
+import threading
 import time
 from urllib.parse import urlsplit
 
 from tests.client import Client, user
 from tests.fakes.engine import FakeEngine, Reply, Status
 from tests.integration.test_bad_input import toy  # noqa: F401  (fixture)
-from tests.integration.test_cases import says
+from tests.integration.test_cases import says, toy_server
 
 Toy = tuple[Client, FakeEngine]
 BODY = json.dumps({"messages": [user("hello")]}).encode()
@@ -125,6 +126,51 @@ def test_engine_answers_other_than_200_pass_through(toy: Toy) -> None:  # noqa: 
             assert {name.lower() for name in headers} <= answer.headers.keys()
             assert answer.headers["x-tito-retryable"] == ("true" if status == 503 else "false")
     assert client.call("GET", f"/sessions/{session}").body == before
+
+
+class RawEngine:
+    """Answers each request with the next canned bytes."""
+
+    def __init__(self) -> None:
+        self.answers: list[bytes] = []
+        self.heads: list[bytes] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            with connection:
+                received = connection.recv(65536)
+                while b"\r\n\r\n" not in received or not received.endswith(b"}"):
+                    received += connection.recv(65536)
+                self.heads.append(received.partition(b"\r\n\r\n")[0])
+                connection.sendall(self.answers.pop(0))
+
+
+def completion(*headers: bytes) -> bytes:
+    """A whole 200 as bytes."""
+    meta = {"output_token_logprobs": [[-0.5, 100, None]], "completion_tokens": 1}
+    choice = {"index": 0, "message": says("ab"), "finish_reason": "stop", "meta_info": meta}
+    body = json.dumps({"id": "r", "object": "x", "created": 1, "model": "m", "choices": [choice]}).encode()
+    return b"\r\n".join([b"HTTP/1.1 200 OK", b"Content-Length: %d" % len(body), *headers, b"", body])
+
+
+def test_headers_pass_byte_for_byte_or_not_at_all(tmp_path) -> None:
+    engine = RawEngine()
+    with toy_server(tmp_path, TITO_BACKEND_URL=engine.url) as (client, _):
+        session = client.create()
+        named = [b"X-Utf: caf\xc3\xa9", b"X-Latin: caf\xe9", b"Connection: close, X-Hop", b"X-Hop: 1"]
+        engine.answers = [completion(*named), completion(b"X-Control: a\x01b")]
+        start = head(session, f"Content-Length: {len(BODY)}")[:-2] + b"X-Utf: caf\xc3\xa9\r\n\r\n"
+        answer = sent(client, start, BODY).lower()
+        assert answer.startswith(b"http/1.1 200")
+        assert b"x-utf: caf\xc3\xa9\r\n" in answer
+        assert b"x-latin: caf\xe9\r\n" in answer
+        assert b"x-hop" not in answer
+        assert b"x-utf: caf\xc3\xa9" in engine.heads[0].lower()
+        assert b"x-control" not in sent(client, head(session, f"Content-Length: {len(BODY)}"), BODY).lower()
 
 
 def test_a_status_that_does_not_exist_is_not_passed_on(toy: Toy) -> None:  # noqa: F811
