@@ -6,7 +6,7 @@ text. Nesting ends at a fixed depth, so that what can be written can be read aga
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
@@ -69,17 +69,18 @@ def _dumps_exact(value: Any) -> bytes:
 
 
 def _deeper_than(value: Any, levels: int) -> bool:
-    layer = [value]
-    for _ in range(levels + 1):
-        layer = [
-            inner
-            for outer in layer
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
+    layer = _containers([value])
+    for _ in range(levels):
+        layer = _containers(
+            inner for outer in layer for inner in (outer.values() if isinstance(outer, dict) else outer)
+        )
         if not layer:
             return False
     return True
+
+
+def _containers(values: Iterable[Any]) -> list[dict[str, Any] | list[Any]]:
+    return [value for value in values if isinstance(value, dict | list)]
 
 
 def _plain(value: Any) -> Any:

@@ -1,54 +1,97 @@
-"""Texts of messages as they stand in a body, whatever wrote it."""
+"""JSON in and out without altering a value."""
 
 import json
+import time
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions_app import json_text
-from sessions_app.json_text import MessageTexts, loads
+from sessions_app.errors import InvalidJson
+from sessions_app.json_text import DEEPEST, MessageTexts, dumps, loads, storable, text_of
 
-WRITERS = {
-    "compact": orjson.dumps,
-    "json": lambda value: json.dumps(value).encode(),
-    "json, characters as they are": lambda value: json.dumps(value, ensure_ascii=False).encode(),
-    "indented": lambda value: json.dumps(value, indent=2).encode(),
-    "compact, escaped": lambda value: json.dumps(value, separators=(",", ":")).encode(),
-}
-"""Clients' ways to write JSON."""
-
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-messages = st.lists(
-    st.fixed_dictionaries({"role": st.sampled_from(["user", "tool"]), "content": texts}),
-    min_size=1,
-    max_size=5,
+TEXT = st.text(
+    alphabet=st.sampled_from(['"', "\\", "é", "\u2028", "\ud800", "\x00", "a", " ", "{", "]", ","])
 )
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+MESSAGES = st.lists(st.dictionaries(TEXT, VALUES, max_size=3), max_size=6)
+SPELLINGS: list[dict[str, Any]] = [
+    {},
+    {"separators": (",", ":")},
+    {"ensure_ascii": False, "separators": (",", ":")},
+    {"indent": 1},
+]
 
 
-@pytest.mark.parametrize("writer", WRITERS)
-@given(told=messages)
-def test_texts_are_as_the_client_wrote_them(writer: str, told: list[dict[str, Any]]) -> None:
-    body = WRITERS[writer]({"model": "m", "messages": told, "temperature": 0.5})
-    found = MessageTexts(body, loads(body)["messages"])
-    for index, message in enumerate(told):
-        text = found.text(index)
-        assert json.loads(text) == message
-        assert text.encode() in body
+@given(VALUES)
+def test_what_is_written_reads_the_same(value: Any) -> None:
+    assert json.loads(dumps(value)) == value
+    assert loads(dumps(value)) == value
+    assert "\x00" not in text_of(value)
 
 
-@pytest.mark.parametrize("writer", ["compact", "json", "json, characters as they are"])
-def test_usual_writers_need_no_second_reading_of_the_body(
-    writer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def reads(text: str, name: str) -> list[str]:
-        raise AssertionError("the body was read again")
+@given(MESSAGES, st.sampled_from(SPELLINGS), st.sampled_from(["utf-8", "utf-16", "utf-32-be"]), st.randoms())
+def test_the_text_of_a_message_is_its_own(messages: Any, spelling: Any, encoding: str, order: Any) -> None:
+    body = json.dumps({"a": ["messages"], "messages": messages, "z": messages[:1]}, **spelling)
+    sent = body.encode(encoding, "surrogatepass")
+    texts = MessageTexts(sent, loads(sent)["messages"])
+    indexes = list(range(len(messages)))
+    order.shuffle(indexes)
+    for index in [*range(len(messages)), *indexes]:
+        text = texts.text(index)
+        assert json.loads(text) == messages[index]
+        assert text in body or text == text_of(messages[index])
+        text.encode()
 
-    monkeypatch.setattr(json_text, "_array_texts", reads)
-    told = [{"role": "user", "content": f"zürich {n}"} for n in range(20)]
-    body = WRITERS[writer]({"messages": told})
-    found = MessageTexts(body, told)
-    for index in (17, 18, 19, 0):
-        assert json.loads(found.text(index)) == told[index]
+
+def test_a_client_s_spelling_is_kept() -> None:
+    spelled = '{"n": 1.00, "e": "\\u00e9", "x": NaN, "twice": 1, "twice": 2}'
+    body = ('{"messages": [' + spelled + ', {"n":1.0}], "more": [{"n":1.0}]}').encode()
+    texts = MessageTexts(body, loads(body)["messages"])
+    assert (texts.text(0), texts.text(1)) == (spelled, '{"n":1.0}')
+
+
+def test_the_last_of_equal_keys_is_the_one_that_counts() -> None:
+    body = b'{"messages": [{"a": 1}], "mess\\u0061ges": [ {"a" : 2} ]}'
+    assert MessageTexts(body, loads(body)["messages"]).text(0) == '{"a" : 2}'
+
+
+def test_many_messages_are_read_in_one_go() -> None:
+    messages = [{"role": "user", "content": f"{index} " + "x" * 4_000} for index in range(3_000)]
+    body = dumps({"messages": messages})
+    texts = MessageTexts(body, messages)
+    started = time.process_time()
+    assert sum(len(texts.text(index)) for index in range(len(messages))) < len(body)
+    assert time.process_time() - started < 1.0
+
+
+def nested(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels - 1):
+        value = {"a": value} if levels % 2 else [value]
+    return value
+
+
+@pytest.mark.parametrize("levels", [254, 255, DEEPEST - 1, DEEPEST])
+def test_nesting_that_is_written_can_be_read(levels: int) -> None:
+    value = nested(levels)
+    assert json.loads(dumps(value)) == value
+
+
+@pytest.mark.parametrize("levels", [DEEPEST + 1, DEEPEST + 2, 900, 100_000])
+def test_deeper_nesting_is_refused(levels: int) -> None:
+    with pytest.raises(InvalidJson, match="nested too deeply"):
+        dumps(nested(levels))
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "\ud800", "é", "", "\\u0000"])
+def test_what_a_column_cannot_hold_is_escaped(text: str) -> None:
+    held = storable(text)
+    assert "\x00" not in held
+    held.encode()
+    assert (held == text) == (text in ("é", "", "\\u0000"))
