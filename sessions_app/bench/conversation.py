@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from functools import lru_cache
 
 import orjson
 
@@ -10,6 +11,8 @@ from sessions_app.backends.demo.echo import text_of_tokens
 AROUND = 9
 """Tokens that the demo template puts around a user message, generation prompt included."""
 _STARTS = itertools.count()
+_LONG = 10_000
+"""Tokens of a message that is made once: making one holds up the agents beside it."""
 
 
 class Conversation:
@@ -22,8 +25,8 @@ class Conversation:
 
     def ask(self, tokens: int) -> bytes:
         """The body of the next request, whose new message adds this many tokens to the prompt."""
-        text = text_of_tokens(self._words, max(1, tokens - AROUND), next(_STARTS) % len(self._words))
-        self._messages.append(orjson.dumps({"role": "user", "content": text}))
+        start = next(_STARTS) % len(self._words) if tokens < _LONG else 0
+        self._messages.append(_user_message(tuple(self._words), max(1, tokens - AROUND), start))
         return self._head + b",".join(self._messages) + b"]}"
 
     @property
@@ -34,3 +37,8 @@ class Conversation:
     def answered(self, reply: bytes) -> None:
         """Take the assistant's message of a chat reply into the history."""
         self._messages.append(orjson.dumps(orjson.loads(reply)["choices"][0]["message"]))
+
+
+@lru_cache(512)
+def _user_message(words: tuple[str, ...], tokens: int, start: int) -> bytes:
+    return orjson.dumps({"role": "user", "content": text_of_tokens(words, tokens, start)})

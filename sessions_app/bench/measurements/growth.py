@@ -15,6 +15,7 @@ _LINEAR = ("parse", "engine")
 """Stages that read or send the whole context."""
 _BYTES_A_TOKEN = 4
 _BYTES_A_LOGPROB = 4
+_DISK_LOAD = Load(agents=16, turns=50)
 
 
 async def measure(rig: Rig, sizes: Sizes) -> Mapping[str, Any]:
@@ -47,7 +48,6 @@ def _whole_turns(text_bytes: int) -> int:
 async def _on_disk(rig: Rig) -> dict[str, Any]:
     """Growth of tables and indexes by turns of 64 + 64 tokens in conversations of 50."""
     before = rig.tables.bytes_on_disk()
-    load = Load(agents=16, turns=50)
-    await run(rig, load)
+    await run(rig, _DISK_LOAD)
     grown = rig.tables.bytes_on_disk() - before
-    return {"bytes_per_turn": round(grown / (load.agents * load.turns))}
+    return {"bytes_per_turn": round(grown / _DISK_LOAD.total)}

@@ -19,6 +19,7 @@ _CONVERSATION = 50
 
 async def measure(rig: Rig, sizes: Sizes) -> Mapping[str, Any]:
     """See module."""
+    await _long_turn(rig)
     without = await _small_turns(rig, sizes.stall_s)
     arrived: list[float] = []
     long = asyncio.create_task(_long_turns(rig, arrived))
@@ -51,9 +52,12 @@ async def _turns_until(rig: Rig, until: float) -> list[float]:
 
 async def _long_turns(rig: Rig, arrived: list[float]) -> None:
     while True:
-        agent = await rig.agent(64)
-        arrived.append((await agent.turn(_LONG)).milliseconds)
+        arrived.append(await _long_turn(rig))
         await asyncio.sleep(_PAUSE_S)
+
+
+async def _long_turn(rig: Rig) -> float:
+    return (await (await rig.agent(64)).turn(_LONG)).milliseconds
 
 
 def _p99(waited: list[float]) -> float:
