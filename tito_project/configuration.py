@@ -87,6 +87,10 @@ class Configuration:
     sample_picker: str
     sample_postprocessor: str
     export_url: str
+    export_every_s: float | None
+    """Seconds between periodic exports; None = none are made."""
+    export_request: dict[str, Any]
+    """Format, shape, filters and rules of periodic exports."""
     fork_threshold_tokens: int | None
     retention_days: int | None
     debug_messages: bool
@@ -180,6 +184,8 @@ def read(env: Environment) -> Configuration:
         sample_picker=env.text("TITO_SAMPLE_PICKER", "drop_superseded"),
         sample_postprocessor=env.text("TITO_SAMPLE_POSTPROCESSOR", "default"),
         export_url=env.text("TITO_EXPORT_URL", str(home / "exports")),
+        export_every_s=env.optional_number("TITO_EXPORT_EVERY_S", least=10.0),
+        export_request=env.json_object("TITO_EXPORT_REQUEST"),
         fork_threshold_tokens=env.optional_integer("TITO_FORK_THRESHOLD_TOKENS"),
         retention_days=env.optional_integer("TITO_RETENTION_DAYS", least=1),
         debug_messages=env.flag("TITO_DEBUG_MESSAGES", False),

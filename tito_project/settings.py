@@ -175,12 +175,15 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "reap-idle": {"task": "trainer_export.reap_idle", "schedule": 30.0},
     "label-nodes": {"task": "trainer_export.label", "schedule": 15.0, "options": {"expires": 15}},
     "export-patrol": {"task": "trainer_export.patrol", "schedule": 15.0},
+    "retention": {"task": "trainer_export.retire", "schedule": 3600.0},
     "drift-audit": {
         "task": "sessions_app.drift_audit",
         "schedule": 300.0,
         "options": {"expires": 240},
     },
 }
+if TITO.export_every_s is not None:
+    CELERY_BEAT_SCHEDULE["export"] = {"task": "trainer_export.periodic", "schedule": TITO.export_every_s}
 
 # Logging: no conversation text above DEBUG, whatever DEBUG says about Django
 

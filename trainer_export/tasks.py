@@ -1,6 +1,7 @@
 """Celery tasks of exports: thin shells around services. A second delivery of any of them does no harm."""
 
 import logging
+from datetime import UTC, datetime
 from uuid import UUID
 
 from celery import shared_task
@@ -8,9 +9,12 @@ from django.conf import settings
 from kombu.exceptions import OperationalError
 
 from sessions_app.api.wiring import conninfo
+from sessions_app.store.pool import Database
+from trainer_export.jobs.periodic import create_periodic
 from trainer_export.jobs.running import look_at, on_loop, unfinished_jobs
 from trainer_export.lifecycle.reaping import reap_idle
 from trainer_export.renderers import profile_renderer
+from trainer_export.retention import Retention, apply
 from trainer_export.spans.labelling import label_due
 
 logger = logging.getLogger(__name__)
@@ -50,6 +54,28 @@ def patrol() -> int:
     for job_id in found:
         send_workers(job_id.hex)
     return len(found)
+
+
+@shared_task(name="trainer_export.periodic")
+def periodic() -> str | None:
+    """The export that is due by TITO_EXPORT_EVERY_S; its id, None where there is nothing to do."""
+
+    async def create(db: Database) -> UUID | None:
+        return await create_periodic(db, settings.TITO, datetime.now(UTC))
+
+    if settings.TITO.export_every_s is None:
+        return None
+    job_id = on_loop(conninfo(), create)
+    if job_id is not None:
+        send_workers(job_id.hex)
+    return job_id.hex if job_id else None
+
+
+@shared_task(name="trainer_export.retire")
+def retire() -> int:
+    """Let go of what is older than TITO_RETENTION_DAYS and was handed to training."""
+    days = settings.TITO.retention_days
+    return apply(conninfo(), Retention(days)).sessions if days is not None else 0
 
 
 def send_workers(job_id: str) -> bool:
