@@ -31,7 +31,9 @@ class StatementConnection(AsyncConnection[Row]):
         self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
         self._values = Transformer(self)
         self._waiter: asyncio.Future[None] | None = None
-        self._listening = False
+        self._listened: int | None = None
+        """The socket that the loop watches. libpq closes a dead one by itself, and its number is soon another
+        connection's: it has to be let go by this number, before anything else happens."""
 
     async def run(self, text: bytes, values: Sequence[Any]) -> list[Row]:
         """All rows of one statement. Raises psycopg's errors."""
@@ -102,9 +104,9 @@ class StatementConnection(AsyncConnection[Row]):
 
     async def _readable(self) -> None:
         loop = asyncio.get_running_loop()
-        if not self._listening:
-            loop.add_reader(self.pgconn.socket, self._on_readable)
-            self._listening = True
+        if self._listened is None:
+            self._listened = self.pgconn.socket
+            loop.add_reader(self._listened, self._on_readable)
         self._waiter = loop.create_future()
         try:
             await self._waiter
@@ -128,9 +130,9 @@ class StatementConnection(AsyncConnection[Row]):
             loop.remove_writer(socket)
 
     def _stop_listening(self) -> None:
-        if self._listening:
-            self._listening = False
-            asyncio.get_running_loop().remove_reader(self.pgconn.socket)
+        if self._listened is not None:
+            asyncio.get_running_loop().remove_reader(self._listened)
+            self._listened = None
 
 
 class UnpreparedConnection(StatementConnection):
