@@ -135,7 +135,7 @@ ODD_REQUESTS = (
     {"messages": [user(MARKER)], "max_tokens": MARKER},
     {"messages": [user(MARKER)], "chat_template_kwargs": MARKER},
 )
-FAULTS = ("500", "bad_json", "nan_logprob", "disconnect")
+FAULTS = ("500", "malformed_json", "nan_logprob", "cut", "null_content")
 
 
 def test_neither_text_nor_keys_come_into_logs_or_error_bodies(guarded, caplog) -> None:

@@ -61,6 +61,10 @@ class WebProcess:
             assert time.monotonic() < deadline, "it did not start in time"
             time.sleep(0.1)
 
+    def pause(self) -> None:
+        """SIGSTOP: nothing it does goes any further."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+
     def kill(self) -> None:
         """kill -9 of the process and of everything it started."""
         os.killpg(self._process.pid, signal.SIGKILL)
