@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from sessions_app.admin.base import ReadOnlyAdmin, short
-from sessions_app.admin.filters import CauseFilter, HappenedFilter, HarnessFilter, MatcherFilter
+from sessions_app.admin.filters import CauseFilter, HappenedFilter, HarnessFilter, MatcherFilter, harnesses
 from sessions_app.admin.pages.actions import root_class_page, session_action_page
 from sessions_app.admin.pages.case_page import case_page
 from sessions_app.admin.pages.compare_page import compare_page
@@ -129,6 +129,8 @@ class SessionAdmin(ReadOnlyAdmin):
         """By whatever the operator has in hand."""
         if not search_term.strip():
             return queryset, False
+        if search_term.strip() in harnesses():  # as many rows as there are: their own index is in list order
+            return queryset.filter(harness=search_term.strip()), False
         return queryset.filter(id__in=session_ids(search_term)), False
 
     @admin.display(description="session", ordering="created_at")

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 
-from tests.admin.seeding import Seeds, seed, seeded_server
+from tests.admin.seeding import Seeds, Server, seed, seeded_server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -17,10 +18,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def seeds(django_db_setup: None, django_db_blocker) -> Iterator[Seeds]:
+def seeded(django_db_setup: None, django_db_blocker) -> Iterator[tuple[Server, Seeds]]:
+    """The server, and the seeded sessions."""
+    with django_db_blocker.unblock():
+        with seeded_server() as server:
+            yield server, seed(server)
+        connection.close_pool()  # what the server's threads used; else the test database cannot go
+
+
+@pytest.fixture(scope="session")
+def seeds(seeded: tuple[Server, Seeds]) -> Seeds:
     """The seeded sessions."""
-    with django_db_blocker.unblock(), seeded_server() as server:
-        yield seed(server)
+    return seeded[1]
 
 
 @pytest.fixture

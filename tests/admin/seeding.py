@@ -143,6 +143,8 @@ class Seeds:
     """Refused requests and a failing engine."""
     empty: str
     """No turn."""
+    long: str
+    """More ids than a stretch of the token view holds."""
 
 
 def seed(server: Server) -> Seeds:
@@ -155,6 +157,7 @@ def seed(server: Server) -> Seeds:
         odd=odd(server),
         failed=failed(server),
         empty=server.session(harness="empty-handed").id,
+        long=long(server),
     )
 
 
@@ -237,4 +240,14 @@ def failed(server: Server) -> str:
     talk.send([])
     server.engine.script("500")
     talk.send([SYSTEM, user("Are you there?")])
+    return talk.id
+
+
+def long(server: Server) -> str:
+    """See Seeds."""
+    talk = server.session(harness="chatty")
+    history: list[Any] = [SYSTEM]
+    for number in range(12):
+        history.append(user(f"Turn {number}: " + "tell me more about it, please. " * 30))
+        history.append(talk.turn(history, f"Turn {number} goes on and on. " * 20))
     return talk.id

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.admin.conftest import seeds
+from tests.admin.conftest import seeded, seeds
 
-__all__ = ["seeds"]
+__all__ = ["seeded", "seeds"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

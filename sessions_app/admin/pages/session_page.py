@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from sessions_app.admin.pages.picture import COLLAPSE_ABOVE, Picture, draw
 from sessions_app.admin.pages.serving import number, page, session_of, shown
@@ -22,7 +22,7 @@ from sessions_app.admin.pages.training import training_of
 from sessions_app.admin.roles import may_operate
 from sessions_app.insight.forest import ForestFacts, NodeLine, load_facts, load_leaf_tokens, load_lines
 from sessions_app.models import Session
-from sessions_app.presentation.addresses import list_url
+from sessions_app.presentation.addresses import list_url, session_url
 
 MOST_DRAWN = 2000
 """Nodes of one picture; of larger forests the newest."""
@@ -142,6 +142,10 @@ class SessionPage:
 def session_page(request: HttpRequest, session_id: str) -> HttpResponse:
     """The page, or its twin. `?turns=N` begins the turn table at node N, `?chains=open` draws every node."""
     session = session_of(session_id)
+    if session_id != session.id.hex:  # one address for one session, to be sent around
+        query = request.GET.copy()
+        query.pop("_changelist_filters", None)
+        return HttpResponseRedirect(session_url(session.id) + (f"?{query.urlencode()}" if query else ""))
     value = build(session, number(request, "turns", -1), open_chains=request.GET.get("chains") == "open")
     links = {
         name: list_url(name, session=session.id.hex) for name in ("node", "record", "historyevent", "reward")

@@ -16,6 +16,7 @@ from sessions_app.insight.store_reads import ORM, settled
 from sessions_app.packing import Ids, unpack_ids
 from sessions_app.store import attach
 from sessions_app.store.values import PathMessage
+from sessions_app.turns.reading import respelled
 
 _TURNS = """
     SELECT n.seq, n.parent_seq, n.attach_kind, n.cause, n.head_identity, h.tools, h.template_kwargs,
@@ -102,20 +103,23 @@ def raw_requests(
     for message in messages:
         own[message.node_seq].append(json.loads(message.body))
     found: dict[int, tuple[list[dict[str, Any]], dict[str, Any]]] = {}
+    paths: dict[int | None, list[dict[str, Any]]] = {None: []}
     for turn in turns:
-        leading = _leading(turn, found)
+        leading = _leading(turn, found, paths[turn.parent])
+        paths[turn.seq] = [*paths[turn.parent], *own[turn.seq]]
         *asked, reply = own[turn.seq]
         found[turn.seq] = ([*leading, *asked], reply)
     return found
 
 
 def _leading(
-    turn: RawTurn, found: dict[int, tuple[list[dict[str, Any]], dict[str, Any]]]
+    turn: RawTurn,
+    found: dict[int, tuple[list[dict[str, Any]], dict[str, Any]]],
+    stored: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """The matched messages as this request spelled them."""
+    """The matched messages as this request spelled them. `stored`: of its attach point's path."""
     if turn.leading is not None:
-        spelled: list[dict[str, Any]] = json.loads(turn.leading)
-        return spelled
+        return respelled(stored, turn.leading)
     if turn.parent is None:
         return []
     messages, reply = found[turn.parent]

@@ -75,12 +75,14 @@
       this.told = document.querySelector(".t-told");
       this.loading = false;
       this.at = null;
+      this.first = view.querySelector(".k");
       view.addEventListener("scroll", () => this.extend(), { passive: true });
       view.addEventListener("mouseover", (event) => this.tell(event.target.closest(".k")));
       view.addEventListener("keydown", (event) => this.move(event));
       for (const link of document.querySelectorAll("[data-signal][href]")) {
         link.addEventListener("click", (event) => this.switchTo(event, link));
       }
+      this.extend();
     }
 
     tell(cell) {
@@ -100,7 +102,7 @@
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!step) return;
       const cells = [...this.view.querySelectorAll(".k")];
-      const index = this.at ? cells.indexOf(this.at) + step : 0;
+      const index = this.at?.isConnected ? cells.indexOf(this.at) + step : cells.indexOf(this.first);
       if (!cells[index]) return;
       event.preventDefault();
       this.tell(cells[index]);
@@ -135,13 +137,14 @@
       this.loading = true;
       try {
         const reply = await fetch(`${this.view.dataset.source}?at=${start}${until ? `&to=${until}` : ""}`);
-        if (!reply.ok) return;
+        if (!reply.ok) throw new Error(`ids could not be loaded: ${reply.status}`);
         const holder = document.createElement("div");
         holder.innerHTML = await reply.text();
         this.insert(holder.querySelector(".stretch"), before);
       } finally {
         this.loading = false;
       }
+      this.extend();
     }
 
     insert(stretch, before) {
