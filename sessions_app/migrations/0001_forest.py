@@ -139,7 +139,7 @@ class Migration(migrations.Migration):
                 ('message_count', models.IntegerField(default=0)),
                 ('raw_base', models.IntegerField(default=0, help_text="Leading messages spelled as in the attach point's record plus its reply")),
                 ('raw_reply', models.TextField(blank=True, help_text="The client's spelling of that reply where it differs", null=True)),
-                ('raw_leading', models.TextField(blank=True, help_text='JSON list: matched messages as spelled by the client, where no base holds them', null=True)),
+                ('raw_leading', models.TextField(blank=True, help_text='JSON object: matched messages not spelled as stored, by index, where no base holds them', null=True)),
                 ('raw_tail', models.TextField(blank=True, help_text='JSON list: new messages; null once they are stored with a node', null=True)),
                 ('response', models.TextField(blank=True, help_text="Engine's reply as JSON text without token arrays", null=True)),
                 ('status_code', models.SmallIntegerField(blank=True, null=True)),

@@ -65,7 +65,7 @@ class Record(models.Model):
     raw_leading = models.TextField(
         null=True,
         blank=True,
-        help_text="JSON list: matched messages as spelled by the client, where no base holds them",
+        help_text="JSON object: matched messages not spelled as stored, by index, where no base holds them",
     )
     raw_tail = models.TextField(
         null=True, blank=True, help_text="JSON list: new messages; null once they are stored with a node"

@@ -11,7 +11,7 @@ from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.history.matchers.base import MessageMatcher
 from sessions_app.history.roots import RootLabel
 from sessions_app.packing import EMPTY_IDS, Ids
-from sessions_app.store import records
+from sessions_app.store import attach, records
 from sessions_app.store.pool import Database
 from sessions_app.store.values import (
     AttachRow,
@@ -131,7 +131,7 @@ class Preparation:
         why = await self._reasons.why(settings, history, head, fed)
         root = await rooting.root_label(self._db, settings, request, attachment, why.cause, why.events)
         kind, (cause, told) = attachment.kind, rooting.refined(root, why.cause, why.events)
-        raw, events = recording.raw_delta(request, attachment.parent, read.spelling), list(told)
+        raw, events = await self._spelled(settings, request, attachment, read), list(told)
         if kind is AttachKind.FORK and cause is Cause.RETRY:
             kind = AttachKind.RETRY
         if prompt.trim:
@@ -159,6 +159,16 @@ class Preparation:
             max_new_tokens=room(settings, prompt),
             root=root,
         )
+
+    async def _spelled(
+        self, settings: SessionSettings, request: ChatRequest, attachment: Attachment, read: Read
+    ) -> RawDelta:
+        """How the history was spelled; the stored path is loaded only where it was respelled."""
+        raw = recording.raw_delta(request, attachment.parent, read.spelling)
+        if raw.leading is None or attachment.parent is None:
+            return raw
+        stored = await attach.load_path_messages(self._db, settings.id, attachment.parent.node.seq)
+        return replace(raw, leading=recording.respelled(request.messages, stored))
 
     async def rerendered(self, prepared: Prepared, fed: Ids) -> Prepared:
         """The turn of an engine that rendered the messages itself: a fork where its ids do not go on."""

@@ -35,15 +35,23 @@ def raw_requests(turns: Sequence[TurnRow], messages: Sequence[PathMessage]) -> I
     for message in messages:
         by_node.setdefault(message.node_seq, []).append(message)
     leading: list[Any] = []
+    path: list[Any] = []
     for turn in turns:
         if turn.raw_leading is not None:
-            leading = json.loads(turn.raw_leading)
+            leading = respelled(path, turn.raw_leading)
         elif turn.raw_reply is not None:
             leading = [*leading[:-1], json.loads(turn.raw_reply)]
-        own = by_node.get(turn.node.seq, [])
-        request = [*leading, *(json.loads(message.body) for message in own if not message.generated)]
+        own = [(message.generated, json.loads(message.body)) for message in by_node.get(turn.node.seq, [])]
+        path += [message for _, message in own]
+        request = [*leading, *(message for generated, message in own if not generated)]
         yield request
-        leading = [*request, *(json.loads(message.body) for message in own if message.generated)]
+        leading = [*request, *(message for generated, message in own if generated)]
+
+
+def respelled(stored: Sequence[Any], leading: str) -> list[Any]:
+    """Stored messages of a path with those that a request spelled its own way in their place."""
+    own = json.loads(leading)
+    return [own.get(str(index), message) for index, message in enumerate(stored)]
 
 
 def request_of(

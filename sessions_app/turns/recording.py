@@ -5,16 +5,16 @@ order and values come back as they were; what a client sent in that form is wrap
 `reading` is the way back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sessions_app.backends.base import Generation
-from sessions_app.json_text import storable, text_of
+from sessions_app.json_text import loads, storable, text_of
 from sessions_app.packing import Ids
-from sessions_app.store.values import AttachRow, Reply, SideData
+from sessions_app.store.values import AttachRow, PathMessage, Reply, SideData
 from sessions_app.turns.beginnings import Spelling, spelling_digest
 from sessions_app.turns.values import ChatRequest
 
@@ -57,6 +57,10 @@ def is_marker(value: Any) -> bool:
     return isinstance(value, dict) and MARKER in value
 
 
+_NOT_COMPARED = "{}"
+"""Stands in `RawDelta.leading` until the stored path has been compared."""
+
+
 @dataclass(frozen=True, slots=True)
 class RawDelta:
     """The client's own spelling of a request's messages, as a delta against the attach point's record."""
@@ -70,7 +74,7 @@ class RawDelta:
     reply: str | None
     """The client's spelling of the attach point's reply, where it differs from the stored one."""
     leading: str | None
-    """JSON list of the matched messages, where there is no base."""
+    """Where there is no base: JSON object of the matched messages not spelled as stored, by index."""
     tail: str
     """JSON list of the new messages."""
 
@@ -85,9 +89,21 @@ def raw_delta(request: ChatRequest, parent: AttachRow | None, spelling: Spelling
         return RawDelta(digest, 0, None, None, tail)
     reply_at = parent.node.message_count - 1
     if spelling.of_leading(messages, reply_at) != parent.node.raw_digest:
-        return RawDelta(digest, 0, None, text_of(messages[: reply_at + 1]), tail)
+        return RawDelta(digest, 0, None, _NOT_COMPARED, tail)
     reply = text_of(messages[reply_at])
     return RawDelta(digest, reply_at, None if reply == parent.reply_body else reply, None, tail)
+
+
+def respelled(messages: Sequence[Any], stored: Sequence[PathMessage]) -> str:
+    """The matched messages whose spelling is not the stored one, by index, as a JSON object."""
+    pairs = zip(messages, stored, strict=False)
+    return text_of(
+        {
+            str(index): message
+            for index, (message, kept) in enumerate(pairs)
+            if spelling_digest([message]) != spelling_digest([loads(kept.body.encode())])
+        }
+    )
 
 
 def _json_list(request: ChatRequest, start: int) -> str:

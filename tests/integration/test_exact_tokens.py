@@ -1,5 +1,6 @@
 """The ids fed in a turn begin with the prompt and the completion of the turn it continues, as served."""
 
+import json
 import random
 
 from sessions_app.api import runtime
@@ -127,3 +128,20 @@ def test_an_append_costs_a_constant_number_of_statements(toy: tuple[Client, Fake
         counts.append(db.statements - before)
     assert max(counts) <= 4
     assert set(counts[1:]) == {3}
+
+
+def test_of_a_history_respelled_every_turn_only_what_differs_is_stored(
+    toy: tuple[Client, FakeEngine],  # noqa: F811
+) -> None:
+    client, engine = toy
+    session = client.create(message_matcher="role_content_only")
+    sent, messages = [], [user("hello")]
+    for turn in range(5):
+        engine.script(Reply([100, 2], message=says("ab")))
+        request = [{**messages[0], "checksum": str(turn)}, *messages[1:]]
+        client.chat(session, request)
+        sent.append(request)
+        messages = [*messages, says("ab"), user("ok")]
+    stored = [record.raw_leading for record in Record.objects.filter(session_id=session).order_by("pk")]
+    assert stored == [None, *(f'{{"0":{json.dumps(one[0], separators=(",", ":"))}}}' for one in sent[1:])]
+    assert [record["request"]["messages"] for record in client.get(session)["records"]] == sent
