@@ -324,3 +324,38 @@ def test_drift_stands_in_metadata_when_asked_for(toy, tmp_path: Path) -> None:
     export(tmp_path / "b", "--drift", sessions=[session])
     assert "tito_session_mismatch" not in rows(tmp_path / "a")[0]["metadata"]
     assert rows(tmp_path / "b")[0]["metadata"]["tito_session_mismatch"] == []
+
+
+def unhealed(client, engine) -> str:
+    """Two turns; the second prompt spells the first reply in another way."""
+    session = client.create(history_policy="linear", healing=False)
+    engine.script(Reply([1097, 1098, 2], message=says("ab")), Reply([102, 2], message=says("ok")))
+    first = reply_of(client.chat(session, [user("hello")]))
+    answer = client.chat(session, [user("hello"), first, user("ok")])
+    assert answer.headers["x-tito-cause"] == "engine_rerender"
+    return session
+
+
+def test_un_healed_chains_fork_or_are_realigned(toy, tmp_path: Path) -> None:
+    session = unhealed(*toy)
+    export(tmp_path / "fork", sessions=[session])
+    assert [row["trained"] for row in rows(tmp_path / "fork")] == [3, 2]
+    report = export(tmp_path / "realign", "--fork-threshold-tokens", "10", sessions=[session])
+    [row] = rows(tmp_path / "realign")
+    assert row["tokens"].tolist() == [
+        1, 5, 3, 101, 2, 3, 1, 6, 3, 100, 2, 3, 1, 5, 3, 102, 2, 3, 1, 6, 3, 102, 2,
+    ]  # fmt: skip
+    assert row["trained"] == 2
+    assert report["masked"] == {"realigned": 3}
+
+
+def test_counters_of_speculative_decoding_reach_the_rows(toy, tmp_path: Path) -> None:
+    client, engine = toy
+    session = client.create()
+    meta = {"spec_accept_token_num": 3, "spec_draft_token_num": 5, "spec_verify_ct": 2}
+    engine.script(Reply([102, 2], message=says("ok"), meta=meta))
+    client.chat(session, [user("hello")])
+    export(tmp_path, "--shape", "miles", sessions=[session])
+    assert rows(tmp_path, SHAPES["miles"])[0]["spec_info"] == {
+        "spec_accept_token_num": 3, "spec_draft_token_num": 5, "spec_verify_ct": 2, "completion_token_num": 2,
+    }  # fmt: skip
