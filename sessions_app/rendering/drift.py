@@ -103,7 +103,7 @@ def drift(renderer: Renderer, messages: Sequence[Message], tools: Sequence[Any] 
         served_tokens=served.size,
         fresh_tokens=fresh.size,
         mismatches=tuple(renderer.compare(theirs, ours)),
-        broken=classify(theirs.tolist(), ours.tolist(), _TokenText(renderer)),
+        broken=classify(theirs.tolist(), ours.tolist(), RendererText(renderer)),
     )
 
 
@@ -129,7 +129,7 @@ def _as_far_as(served: Ids, fresh: Ids, renderer: Renderer) -> Ids:
     return _without_tail(fresh[:-1], renderer.comparison.trailing_ids)
 
 
-class _TokenText:
+class RendererText:
     """A renderer's tokenizer, as `classify` asks for it."""
 
     def __init__(self, renderer: Renderer) -> None:

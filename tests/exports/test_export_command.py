@@ -296,7 +296,6 @@ def test_a_hook_that_raises_costs_its_session_and_nothing_else(toy, tmp_path: Pa
         (["--picker", "nobody"], "invalid TITO_SAMPLE_PICKER"),
         (["--postprocessor", "no.such.hook"], "failed to resolve"),
         (["--max-seq-len", "0"], "max_seq_len must be"),
-        (["--shape", "triplets"], "comes from traces"),
         (["--rerun", "nonsense"], "is no export's id"),
         (["--rerun", uuid.uuid4().hex], "does not exist"),
         (["--resume", uuid.uuid4().hex], "there is no export"),

@@ -206,9 +206,7 @@ def test_numbers_that_senders_gave_keep_their_order_and_are_shared():
         stored(span(name, sequence=number), at, given=True)
         for name, number, at in [("b", 7, 1), ("a", 3, 2), ("c", 7, 3)]
     ]
-    added = Added(
-        span_of(own(0, [1], [2], at=2.5), {"rollout_id": "", "attempt_id": ""}), NOON + timedelta(seconds=2.5)
-    )
+    added = Added(span_of(own(0, [1], [2], at=2.5), "", ""), NOON + timedelta(seconds=2.5))
     order = {one.span_id: one.sequence_id for one in arranged(numbered, [added], {})}
     assert (order["a"], order["b"], order["c"]) == (1, 2, 4)
     assert order[added.span.span_id] == 3

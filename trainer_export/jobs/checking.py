@@ -10,7 +10,7 @@ from sessions_app.json_text import loads
 from trainer_export.jobs.destinations import Destination, destination_of
 from trainer_export.jobs.job import Job
 from trainer_export.jobs.publish import MANIFEST
-from trainer_export.shapes import SHAPES
+from trainer_export.shapes import layout_of
 from trainer_export.shapes.checking import problems_of
 from trainer_export.writers.reading import read_rows
 
@@ -33,7 +33,7 @@ def _check_shard(job: Job, destination: Destination, shard: dict[str, Any]) -> I
     if hashlib.sha256(content).hexdigest() != shard["sha256"]:
         yield f"{name} is not the file that was written"
         return
-    shape = SHAPES[job.shape]
+    shape = layout_of(job.shape)
     with TemporaryDirectory(prefix="tito-check-") as folder:
         file = Path(folder) / name
         file.write_bytes(content)

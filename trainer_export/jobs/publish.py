@@ -13,7 +13,8 @@ from sessions_app.store.pool import Database, Transaction
 from trainer_export.jobs.destinations import Destination
 from trainer_export.jobs.job import Job
 from trainer_export.jobs.report import Tally
-from trainer_export.shapes import SHAPES
+from trainer_export.jobs.trace_rows import report_name
+from trainer_export.shapes import TRACE_SHAPES, layout_of
 
 MANIFEST = "manifest.json"
 SCHEMA = "tito.export/1"
@@ -83,7 +84,7 @@ def _manifest(job: Job, shards: list[dict[str, Any]], report: dict[str, Any]) ->
     return {
         "schema": SCHEMA,
         "shape": job.shape,
-        "shape_schema": SHAPES[job.shape].schema,
+        "shape_schema": layout_of(job.shape).schema,
         "format": job.format,
         "filters": job.filters.as_json(),
         "rules": job.rules.as_json(),
@@ -97,7 +98,8 @@ def _put(destination: Destination, job: Job, names: list[str], manifest: bytes) 
     present = destination.read(MANIFEST)
     if present is not None and present != manifest:
         raise Conflict(f"{job.destination} holds another export; choose a folder of its own")
-    for name in names:
+    reports = [report_name(name) for name in names] if job.shape in TRACE_SHAPES else []
+    for name in [*names, *reports]:
         destination.move(f"{job.folder}/{name}", name)
     with destination.staging(job.folder) as folder:
         file = folder / MANIFEST

@@ -1,7 +1,7 @@
 """What came of an export: every session, node and generated token accounted for. Sums of sums stay sums."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,8 @@ from trainer_export.samples.native import SessionReport
 from trainer_export.samples.reasons import Reason
 from trainer_export.samples.rows import SampleRow
 from trainer_export.samples.values import JsonObject, SessionForest
+from trainer_export.traces.better.report import Entry
+from trainer_export.traces.rows.session_rows import RowOutcome
 
 _FAILURES_KEPT = 20
 _UNPROVEN = (Reason.CONTEXT, Reason.LOGPROB)
@@ -33,6 +35,8 @@ class Tally:
     dropped_leaves: Counter[str] = field(default_factory=Counter)
     dropped_nodes: Counter[str] = field(default_factory=Counter)
     """Nodes that stand in no row, by reason."""
+    traces: dict[str, Counter[str]] = field(default_factory=dict)
+    """Of shapes that come from traces: spans by use, remarks, breaks by class, rows and calls left out."""
     failures: list[JsonObject] = field(default_factory=list)
     """The first sessions that could not be assembled, with what was said."""
 
@@ -65,8 +69,28 @@ class Tally:
         """A session without a forest or without rows because of a failure."""
         self.sessions += 1
         self.dropped_sessions[reason] += 1
-        if said and len(self.failures) < _FAILURES_KEPT:
+        if said:
+            self._say(session_id, said)
+
+    def failed(self, session_id: str, said: str) -> None:
+        """A session, counted before, whose traces could not be converted."""
+        self.dropped_sessions["failed"] += 1
+        self._say(session_id, said)
+
+    def _say(self, session_id: str, said: str) -> None:
+        if len(self.failures) < _FAILURES_KEPT:
             self.failures.append({"session": session_id, "said": said[:500]})
+
+    def add_trace(self, entries: Sequence[Entry], outcome: RowOutcome) -> None:
+        """What became of the spans of a session, and of its rows."""
+        self._add("spans", Counter(str(entry.use) for entry in entries))
+        self._add("remarks", Counter(str(remark) for entry in entries for remark in entry.remarks))
+        self._add("mismatches", outcome.mismatches)
+        counts = {"skipped": outcome.skipped, "truncated": outcome.truncated}
+        self._add("rows", Counter({name: count for name, count in counts.items() if count}))
+
+    def _add(self, name: str, counts: Mapping[str, int]) -> None:
+        self.traces.setdefault(name, Counter()).update(counts)
 
     def merge(self, other: Mapping[str, Any]) -> None:
         """Add the counts of another tally's JSON."""
@@ -74,12 +98,14 @@ class Tally:
             setattr(self, name, getattr(self, name) + other[name])
         for name in _COUNTERS:
             getattr(self, name).update(other[name])
+        for name, counts in other.get("traces", {}).items():
+            self._add(name, counts)
         self.failures = (self.failures + other["failures"])[:_FAILURES_KEPT]
 
     def as_json(self) -> JsonObject:
         """Keys in a fixed order."""
         numbers = {name: getattr(self, name) for name in _NUMBERS}
-        counters = {name: dict(sorted(getattr(self, name).items())) for name in _COUNTERS}
+        counters: JsonObject = {name: dict(sorted(getattr(self, name).items())) for name in _COUNTERS}
         proof = {
             "proven": self.trained_tokens,
             "unproven": {str(reason): self.masked[str(reason)] for reason in _UNPROVEN},
@@ -87,6 +113,8 @@ class Tally:
             "adds_up": self.generated_tokens == self.trained_tokens + self.masked.total(),
         }
         empty = None if self.rows else self._why_empty()
+        if self.traces:
+            counters["traces"] = {name: dict(sorted(found.items())) for name, found in self.traces.items()}
         return {**numbers, **counters, "proof": proof, "failures": self.failures, "empty_reason": empty}
 
     def _why_empty(self) -> str:

@@ -1,16 +1,17 @@
 """What an export is asked for: filters, rules, format, shape, destination. Checked before it is stored."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from sessions_app.errors import InvalidArgument
 from tito_project.configuration import Configuration
-from trainer_export import shapes
 from trainer_export.arguments import Arguments
 from trainer_export.jobs.filters import Filters
 from trainer_export.jobs.values import FORMATS, SHAPES
 from trainer_export.samples.hooks import resolve_hooks
+from trainer_export.spans.rules import TraceRules
 
 SHARD_TOKENS = 16_000_000
 _KEYS = ("path", "format", "shape", "filters", "rules")
@@ -29,6 +30,13 @@ class ExportRules:
     """Render every path again, so that `tito_session_mismatch` stands in metadata. Slow."""
     shard_tokens: int = SHARD_TOKENS
     """Stored tokens after which a shard is full; a rollout group is never divided."""
+    traces: Mapping[str, Any] = field(default_factory=dict)
+    """Of the shapes that come from traces; see TraceRules."""
+
+    @property
+    def trace_rules(self) -> TraceRules:
+        """Checked."""
+        return TraceRules.of(Arguments(self.traces, "traces."))
 
     @classmethod
     def of(cls, arguments: Arguments, configuration: Configuration, *, allow_dotted: bool) -> "ExportRules":
@@ -43,7 +51,9 @@ class ExportRules:
             else configuration.fork_threshold_tokens,
             drift=arguments.flag("drift"),
             shard_tokens=arguments.integer("shard_tokens", least=1) or SHARD_TOKENS,
+            traces=arguments.mapping("traces") or {},
         )
+        TraceRules.of(Arguments(rules.traces, "traces."))
         rules.check_hooks(configuration, allow_dotted=allow_dotted)
         return rules
 
@@ -59,7 +69,8 @@ class ExportRules:
 
     def as_json(self) -> dict[str, Any]:
         """For the job's row."""
-        return asdict(self)
+        stored = asdict(self)
+        return stored if self.traces else {name: stored[name] for name in stored if name != "traces"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +82,6 @@ class ExportRequest:
     shape: str = "native"
     filters: Filters = field(default_factory=Filters)
     rules: ExportRules = field(default_factory=ExportRules)
-
-    def __post_init__(self) -> None:
-        """Raises InvalidArgument for a shape that sessions do not give."""
-        if self.shape not in shapes.SHAPES:
-            raise InvalidArgument(f"shape {self.shape!r} comes from traces, not from sessions")
 
 
 def read_request(arguments: Arguments, configuration: Configuration) -> ExportRequest:

@@ -22,8 +22,9 @@ from trainer_export.jobs.destinations import Destination
 from trainer_export.jobs.job import LEASE_S, Claim, Job
 from trainer_export.jobs.report import Tally
 from trainer_export.jobs.rows import FROZEN_COLUMNS, Frozen, Making, PlacedRow, frozen_from, made_rows
+from trainer_export.jobs.trace_rows import report_name, write_traces
 from trainer_export.samples.rewards import number_of
-from trainer_export.shapes import SHAPES, Shape
+from trainer_export.shapes import SHAPES, TRACE_SHAPES, Shape, layout_of
 from trainer_export.writers import Writer, open_writer
 
 _INPUTS = f"SELECT {FROZEN_COLUMNS} WHERE f.job_id = %s AND f.shard = %s ORDER BY f.position"
@@ -59,10 +60,18 @@ async def write_shard(
     with destination.staging(job.folder) as folder:
         file = folder / claim.name
         async with _kept(db, claim) as lease:
-            writer = open_writer(job.format, file, SHAPES[job.shape])
-            ledger = await _write(db, writer, inputs, SHAPES[job.shape], making, tally, lease, progress)
+            writer = open_writer(job.format, file, layout_of(job.shape))
+            report = folder / report_name(claim.name)
+            if job.shape in TRACE_SHAPES:
+                shape = TRACE_SHAPES[job.shape]
+                await write_traces(db, writer, inputs, shape, making, tally, lease.check, progress, report)
+                ledger = []
+            else:
+                ledger = await _write(db, writer, inputs, SHAPES[job.shape], making, tally, lease, progress)
             written = {"digest": await asyncio.to_thread(_digest, file), "size": file.stat().st_size}
-            await asyncio.to_thread(destination.publish, file, f"{job.folder}/{claim.name}")
+            for made in (file, report):
+                if made.exists():
+                    await asyncio.to_thread(destination.publish, made, f"{job.folder}/{made.name}")
             lease.check()
     return await _enter(db, claim, tally, ledger, written)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from trainer_export.samples.rows import SampleRow
 from trainer_export.shapes.columns import Column
@@ -20,6 +20,30 @@ class Place:
     """Number of its rollout group."""
     rollout_index: int
     """Number of its rollout."""
+
+
+class Layout(Protocol):
+    """What files need to know of a shape, wherever its rows come from."""
+
+    @property
+    def name(self) -> str:
+        """As requests name it."""
+        ...
+
+    @property
+    def schema(self) -> str:
+        """Name and version; stands in every file."""
+        ...
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """In their order."""
+        ...
+
+    @property
+    def check(self) -> Callable[[Row], Iterator[str]]:
+        """What is wrong with a row beyond the kinds of its columns."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

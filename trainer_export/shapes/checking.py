@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer_export.shapes.base import Row, Shape
+from trainer_export.shapes.base import Layout, Row
 from trainer_export.shapes.columns import ARRAYS, Column, Kind
 
 _TYPES: dict[Kind, type | tuple[type, ...]] = {
@@ -19,7 +19,7 @@ _TYPES: dict[Kind, type | tuple[type, ...]] = {
 }
 
 
-def problems_of(shape: Shape, row: Row) -> list[str]:
+def problems_of(shape: Layout, row: Row) -> list[str]:
     """Everything that is wrong with a row; empty for a good one."""
     wrong = list(_columns(shape.columns, row))
     return wrong or list(shape.check(row))

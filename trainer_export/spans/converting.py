@@ -130,8 +130,7 @@ def _spans(session: TracedSession, mode: str, adapter: str) -> list[Span]:
     """What was received, what of our own calls belongs beside it, and rewards behind their calls."""
     records = _records(session)
     own = [call for call in session.own if not _is_recorded(records.get(call.seq, ()), mode, adapter)]
-    names = {"rollout_id": session.rollout_id, "attempt_id": session.attempt_id}
-    added = [Added(span_of(call, names), call.arrived_at) for call in own]
+    added = [Added(span_of(call, session.rollout_id, session.attempt_id), call.arrived_at) for call in own]
     calls = {call.seq: one.span for call, one in zip(own, added, strict=True)}
     calls |= {seq: spans[0] for seq, spans in records.items() if seq not in calls}
     after: dict[str, list[Span]] = {}

@@ -3,7 +3,7 @@
 Invariant: ids are those that the engine was fed and sampled, from the checkpoints.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -86,8 +86,8 @@ def _messages(rows: Iterable[MessageRow], nodes: Sequence[NodeRow]) -> dict[int,
     return paths
 
 
-def span_of(call: OwnCall, names: Mapping[str, str]) -> Span:
-    """The span that a proxy would have written. `names`: rollout and attempt."""
+def span_of(call: OwnCall, rollout_id: str, attempt_id: str) -> Span:
+    """The span that a proxy would have written."""
     attributes: dict[str, Any] = {
         "gen_ai.operation.name": "chat",
         "prompt_token_ids": call.prompt.tolist(),
@@ -108,7 +108,8 @@ def span_of(call: OwnCall, names: Mapping[str, str]) -> Span:
         start_time=call.arrived_at.timestamp(),
         end_time=call.committed_at.timestamp(),
         trace_id=call.session_id,
-        **names,
+        rollout_id=rollout_id,
+        attempt_id=attempt_id,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from trainer_export.shapes.base import Row, Shape
+from trainer_export.shapes.base import Layout, Row
 
 
 class Writer(Protocol):
@@ -23,7 +23,7 @@ class Writer(Protocol):
         ...
 
 
-Opener = Callable[[Path, Shape], Writer]
+Opener = Callable[[Path, Layout], Writer]
 WRITERS: dict[str, Opener] = {}
 """Writers by the name of their format, which is also the ending of their files."""
 
@@ -40,6 +40,6 @@ def writer(format: str) -> Callable[[T], T]:
     return register
 
 
-def open_writer(format: str, path: Path, shape: Shape) -> Writer:
+def open_writer(format: str, path: Path, shape: Layout) -> Writer:
     """A writer of a local file."""
     return WRITERS[format](path, shape)

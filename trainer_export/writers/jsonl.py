@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sessions_app.json_text import dumps
-from trainer_export.shapes.base import Row, Shape
+from trainer_export.shapes.base import Layout, Row
 from trainer_export.writers.base import writer
 from trainer_export.writers.values import json_row
 
@@ -12,7 +12,7 @@ from trainer_export.writers.values import json_row
 class JsonlWriter:
     """Buffers nothing but what the file object does."""
 
-    def __init__(self, path: Path, shape: Shape) -> None:
+    def __init__(self, path: Path, shape: Layout) -> None:
         self._shape = shape
         self._file = path.open("wb")
 

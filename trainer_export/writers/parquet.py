@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sessions_app.json_text import text_of
-from trainer_export.shapes.base import Row, Shape
+from trainer_export.shapes.base import Layout, Row
 from trainer_export.shapes.columns import ARRAYS, Column, Kind
 from trainer_export.writers.base import writer
 from trainer_export.writers.values import storable
@@ -33,7 +33,7 @@ _SCALARS = {
 }
 
 
-def schema_of(shape: Shape) -> pa.Schema:
+def schema_of(shape: Layout) -> pa.Schema:
     """The Arrow schema of a shape."""
     fields = [_field(column) for column in shape.columns]
     return pa.schema(fields, metadata={"tito.shape": shape.name, "tito.schema": shape.schema})
@@ -55,7 +55,7 @@ def _type(column: Column) -> pa.DataType:
 class ParquetWriter:
     """Collects one row group at a time."""
 
-    def __init__(self, path: Path, shape: Shape) -> None:
+    def __init__(self, path: Path, shape: Layout) -> None:
         self._columns = shape.columns
         self._schema = schema_of(shape)
         self._arrays = [column.name for column in shape.columns if column.kind in ARRAYS]
@@ -69,7 +69,7 @@ class ParquetWriter:
     def write(self, row: Row) -> None:
         """Add a row; a full group is written."""
         self._rows.append(row)
-        self._values += sum(len(row[name]) for name in self._arrays)
+        self._values += sum(len(row[name]) for name in self._arrays if row[name] is not None)
         if self._values >= _GROUP_VALUES or len(self._rows) >= _GROUP_ROWS:
             self._flush()
 
@@ -102,9 +102,11 @@ def _array(column: Column, values: Sequence[Any]) -> pa.Array:
 def _lists(values: Sequence[Any], dtype: str) -> pa.Array:
     """Arrays as one list column, without a Python object per token."""
     offsets = np.zeros(len(values) + 1, np.int32)
-    np.cumsum([len(value) for value in values], out=offsets[1:])
-    flat = np.concatenate([np.asarray(value, dtype) for value in values])
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat))
+    np.cumsum([0 if value is None else len(value) for value in values], out=offsets[1:])
+    flat = np.concatenate([np.asarray(() if value is None else value, dtype) for value in values])
+    nulls = np.array([value is None for value in values])
+    mask = pa.array(nulls) if nulls.any() else None
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat), mask=mask)
 
 
 def _value(column: Column, value: Any) -> Any:

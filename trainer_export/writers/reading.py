@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 from sessions_app.json_text import loads
 from trainer_export.samples.codec.fields import META
 from trainer_export.samples.values import JsonObject
-from trainer_export.shapes.base import Row, Shape
+from trainer_export.shapes.base import Layout, Row
 from trainer_export.shapes.columns import ARRAYS, Column, Kind
 
 
-def read_rows(format: str, path: Path, shape: Shape) -> list[Row]:
+def read_rows(format: str, path: Path, shape: Layout) -> list[Row]:
     """The rows of a file. Raises ValueError for a file of another shape."""
     match format:
         case "parquet":
@@ -26,7 +26,7 @@ def read_rows(format: str, path: Path, shape: Shape) -> list[Row]:
             return list(_safetensors(path, shape))
 
 
-def _parquet(path: Path, shape: Shape) -> Iterator[Row]:
+def _parquet(path: Path, shape: Layout) -> Iterator[Row]:
     table = pq.read_table(path)
     written = (table.schema.metadata or {}).get(b"tito.schema", b"").decode()
     if written != shape.schema:
@@ -56,7 +56,7 @@ def _from_arrow(column: Column, value: Any) -> Any:
             return value
 
 
-def _from_json(shape: Shape, entry: JsonObject) -> Row:
+def _from_json(shape: Layout, entry: JsonObject) -> Row:
     entry.pop("schema", None)
     kinds = {column.name: column.kind for column in shape.columns}
     return {name: _from_json_value(kinds[name], value) for name, value in entry.items()}
@@ -72,7 +72,7 @@ def _from_json_value(kind: Kind, value: Any) -> Any:
     return value
 
 
-def _safetensors(path: Path, shape: Shape) -> Iterator[Row]:
+def _safetensors(path: Path, shape: Layout) -> Iterator[Row]:
     from safetensors.numpy import load_file
 
     tensors = load_file(path)

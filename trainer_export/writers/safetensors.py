@@ -16,7 +16,7 @@ import orjson
 
 from sessions_app.json_text import dumps
 from trainer_export.samples.codec.fields import META
-from trainer_export.shapes.base import Row, Shape
+from trainer_export.shapes.base import Layout, Row
 from trainer_export.shapes.columns import ARRAYS, Column, Kind
 from trainer_export.writers.base import writer
 
@@ -30,7 +30,7 @@ _ALIGNMENT = 8
 class SafetensorsWriter:
     """One spool per type of tensor, all beside the file."""
 
-    def __init__(self, path: Path, shape: Shape) -> None:
+    def __init__(self, path: Path, shape: Layout) -> None:
         self._path = path
         self._tensors = [column for column in shape.columns if _is_tensor(column)]
         self._plain = [column for column in shape.columns if not _is_tensor(column)]

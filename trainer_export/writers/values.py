@@ -4,12 +4,12 @@ from typing import Any
 
 from trainer_export.samples.rows import packed_rows
 from trainer_export.samples.values import JsonObject
-from trainer_export.shapes.base import Row, Shape
+from trainer_export.shapes.base import Layout, Row
 from trainer_export.shapes.columns import Kind
 from trainer_export.shapes.native import NATIVE, document
 
 
-def json_row(shape: Shape, row: Row) -> JsonObject:
+def json_row(shape: Layout, row: Row) -> JsonObject:
     """A row as one JSON object; arrays stay arrays for the JSON writer."""
     if shape is NATIVE:
         return document(row)

@@ -48,6 +48,9 @@ class Command(BaseCommand):
         parser.add_argument("--max-seq-len", type=int, metavar="N", help="most tokens of a row")
         parser.add_argument("--fork-threshold-tokens", type=int, metavar="N")
         parser.add_argument("--shard-tokens", type=int, metavar="N", help="stored tokens of a shard")
+        parser.add_argument(
+            "--traces", metavar="JSON", help='triplets, transition, trajectory: e.g. {"mode": "better"}'
+        )
         parser.add_argument("--drift", action="store_true", help="compare with a fresh render (slow)")
         parser.add_argument("--check", action="store_true", help="read the files back and validate each row")
         parser.add_argument("--rerun", metavar="JOB", help="the same frozen input again, to --out")
@@ -130,7 +133,10 @@ def _request(options: dict[str, Any]) -> ExportRequest:
     names = (
         "picker", "postprocessor", "max_seq_len", "fork_threshold_tokens", "shard_tokens", "drift",
     )  # fmt: skip
-    rules = Arguments({name: options[name] for name in names if options[name] is not None}, "--")
+    named = {name: options[name] for name in names if options[name] is not None}
+    if options["traces"]:
+        named["traces"] = loads(options["traces"].encode())
+    rules = Arguments(named, "--")
     return ExportRequest(
         destination=options["out"],
         format=options["format"],

@@ -34,6 +34,7 @@ class Group:
         self.loss_mask = [1] * len(first.response_ids)
         self.log_probs = None if first.log_probs is None else list(first.log_probs)
         self._context = first.context
+        self.turns = 1
 
     def is_continued_by(self, turn: Turn) -> bool:
         """Whether the turn saw exactly what this group ends with."""
@@ -47,6 +48,7 @@ class Group:
         if self.log_probs is not None:
             self._add_log_probs(len(observation), turn)
         self._context = turn.context
+        self.turns += 1
 
     def _add_log_probs(self, observed: int, turn: Turn) -> None:
         """One turn without usable log probabilities takes them from the whole group."""

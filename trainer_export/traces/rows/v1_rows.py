@@ -86,10 +86,10 @@ class Counters:
             self._unmerged_rollouts += 1
             self._mismatches += len(rows) - 1
         for row in rows:
-            cut = _cut(row, self._rules)
-            self._truncated += len(cut.response_ids) < len(row.response_ids)
-            if sum(cut.loss_mask) if cut.loss_mask is not None else cut.response_ids:
-                yield cut
+            kept = cut(row, self._rules)
+            self._truncated += len(kept.response_ids) < len(row.response_ids)
+            if trains(kept):
+                yield kept
             else:
                 self._skipped += 1
 
@@ -118,8 +118,8 @@ def _rows_of(rollout: Rollout, level: str) -> Iterator[Row]:
         )
 
 
-def _cut(row: Row, rules: RowRules) -> Row:
-    """Log probabilities that do not fit the tokens are dropped after cutting."""
+def cut(row: Row, rules: RowRules) -> Row:
+    """A row within the limits. Log probabilities that do not fit the tokens are dropped after cutting."""
     limit = rules.max_response_length
     response_ids = row.response_ids[:limit]
     log_probs = row.log_probs
@@ -135,6 +135,11 @@ def _cut(row: Row, rules: RowRules) -> Row:
         log_probs=log_probs,
         is_drop=len(row.prompt_ids) > rules.max_prompt_length,
     )
+
+
+def trains(row: Row) -> bool:
+    """Whether any token of a row is trained."""
+    return any(row.loss_mask) if row.loss_mask is not None else bool(row.response_ids)
 
 
 def _to_json(row: Row, rules: RowRules, with_log_probs: bool) -> dict[str, Any]:
