@@ -52,8 +52,10 @@ class Agent:
 
 
 @asynccontextmanager
-async def rigged(installation: Installation, words: Sequence[str], workers: int = 1) -> AsyncIterator[Rig]:
-    """A fresh web server and a client for it."""
-    with installation.web(workers) as web:
+async def rigged(
+    installation: Installation, words: Sequence[str], workers: int = 1, **settings: str
+) -> AsyncIterator[Rig]:
+    """A fresh web server and a client for it. `settings`: TITO_ variables of its own."""
+    with installation.web(workers, **settings) as web:
         async with Client(web.base) as client:
             yield Rig(installation, web, web.processes, client, Tables(installation.database_url), words)

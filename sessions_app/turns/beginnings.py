@@ -24,8 +24,8 @@ _FORMAT = 2
 """Of marshal: the last one in which equal values are always equal bytes."""
 _HEADER_BYTES = 5
 """A list's mark and length; behind it stands one message after the other."""
-_KEPT_KEYS = 300_000
-"""Of all sessions together; about 60 bytes each."""
+_KEPT_KEYS = 150_000
+"""Of all sessions together; about 70 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
