@@ -9,6 +9,7 @@
     │  ├─ InvalidArgument             400     invalid_argument
     │  ├─ InvalidTemplateKwargs       400     invalid_template_kwargs
     │  ├─ TemplateError               400     template_error
+    │  │  └─ NotAppendOnly            400     template_error
     │  ├─ InputIdsNotAllowed          400     input_ids_not_allowed
     │  ├─ NNotSupported               400     n_not_supported
     │  ├─ RoleNotAppendable           400     role_not_appendable
@@ -112,6 +113,10 @@ class TemplateError(BadRequest):
     code = "template_error"
 
 
+class NotAppendOnly(TemplateError):
+    """What the template prints for new messages is no append of what it printed before."""
+
+
 class InputIdsNotAllowed(BadRequest):
     """The client sent `input_ids`; only the server decides what the engine is fed."""
 
@@ -206,9 +211,13 @@ class TruncatedGeneration(Conflict):
 
 
 class NonlinearHistory(Conflict):
-    """Policy `linear` with `on_nonlinear=error`."""
+    """Policy `linear` with `on_nonlinear=error`.
+
+    cause: what differed where the messages went on, and only the head did not.
+    """
 
     code = "nonlinear_history"
+    cause: str | None = None
 
 
 class IdempotencyConflict(Conflict):

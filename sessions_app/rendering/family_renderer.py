@@ -8,7 +8,7 @@ new messages cost.
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from sessions_app.errors import TemplateError
+from sessions_app.errors import NotAppendOnly
 from sessions_app.rendering.base import TemplateRendererBase
 from sessions_app.rendering.chat_template import ChatTemplate
 from sessions_app.rendering.closing import Closing
@@ -79,7 +79,7 @@ class FamilyRenderer(TemplateRendererBase):
         after = self._text([*dummy, *new_messages], tools, add_generation_prompt=True)
         if not after.startswith(before):
             roles = [message.get("role") for message in new_messages] or ["generation_prompt"]
-            raise TemplateError(f"rendered suffix diff failed for {roles}")
+            raise NotAppendOnly(f"rendered suffix diff failed for {roles}")
         return after[len(before) :]
 
     def _joined(self, served: Ids, delta: Ids) -> Extension:

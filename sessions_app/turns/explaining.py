@@ -15,6 +15,7 @@ import orjson
 from sessions_app.errors import (
     NodeLimit,
     NonlinearHistory,
+    NotAppendOnly,
     RoleNotAppendable,
     RollbackTooDeep,
     TitoError,
@@ -24,6 +25,7 @@ from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.history.classify import classify
 from sessions_app.history.differences import VALUE_BYTES, first_difference, looser_matcher
 from sessions_app.history.walk import match_length
+from sessions_app.rendering.protocol import RendererRefused
 from sessions_app.store import attach
 from sessions_app.store.pool import Executor
 from sessions_app.store.values import Head, NewEvent, NodeRow
@@ -31,6 +33,7 @@ from sessions_app.turns.positioning import Attachment, History, deepest
 
 _REFUSED_FOR: dict[type[TitoError], Cause] = {
     NodeLimit: Cause.NODE_LIMIT,
+    NotAppendOnly: Cause.TEMPLATE_NOT_APPEND_ONLY,
     RoleNotAppendable: Cause.ROLE_NOT_APPENDABLE,
     TruncatedGeneration: Cause.TRUNCATED_PARENT,
 }
@@ -135,6 +138,14 @@ async def head_difference(
     return Cause.TEMPLATE_KWARGS_CHANGED, _cut(stored.template_kwargs), _cut(head.template_kwargs)
 
 
+async def changed_head(db: Executor, session_id: UUID, head: Head) -> Cause | None:
+    """What of the head differs from the active path's; None where nothing does."""
+    lookup = await attach.load_active(db, session_id)
+    if lookup is None or lookup.found is None or lookup.found.node.head_identity == head.identity:
+        return None
+    return (await head_difference(db, session_id, lookup.found.node, head))[0]
+
+
 async def find_closest(
     db: Executor, session_id: UUID, history: History, attachment: Attachment
 ) -> Closest | None:
@@ -184,6 +195,8 @@ async def explain_refusal(
     db: Executor, session_id: UUID, history: History, error: TitoError
 ) -> list[NewEvent]:
     """The event of a refused extension: why the request could not continue. [] where none is due."""
+    if isinstance(error.__cause__, RendererRefused):
+        return [NewEvent("refused", Cause(error.__cause__.cause), detail=str(error.__cause__))]
     cause = _REFUSED_FOR.get(type(error))
     if cause is not None:
         return [NewEvent("refused", cause, detail=str(error))]
@@ -197,7 +210,8 @@ async def explain_refusal(
     matched = match_length(closest.messages, history.messages, history.matcher)
     cause = classify(closest.messages, history.messages, history.matcher, matched)
     if matched == len(closest.messages):
-        cause = Cause.TOOLS_CHANGED  # the messages go on: only another head can have been refused
+        changed = error.cause if isinstance(error, NonlinearHistory) else None
+        cause = Cause(changed) if changed else Cause.CONCURRENT  # the path has moved since it was refused
     return [replace(difference_event("refused", cause, history, closest), detail=str(error))]
 
 

@@ -57,9 +57,9 @@ class Feeding:
             return Fed(attachment, prompt)
         except RendererRefused as refused:
             if settings.history_policy == "rollback":
-                raise errors.TemplateError(str(refused)) from None
+                raise errors.TemplateError(str(refused)) from refused
             prompt = await prompting.render(renderer, request.messages, request.tools, size)
-            return Fed(_unattached(settings, attachment), prompt, refused)
+            return Fed(_unattached(settings, attachment, refused), prompt, refused)
 
     async def _rerender(
         self,
@@ -127,13 +127,16 @@ class Feeding:
         return shared if shared < min(len(stored), len(fed)) else None
 
 
-def _unattached(settings: SessionSettings, attachment: Attachment) -> Attachment:
+def _unattached(settings: SessionSettings, attachment: Attachment, refused: RendererRefused) -> Attachment:
     """The attachment of a turn whose path the renderer cannot continue: a new root, by the session's
     policy.
     """
     kind = AttachKind.FORK
     if settings.history_policy == "linear":
-        kind = nonlinear(settings.on_nonlinear, settings.id.hex).kind
+        try:
+            kind = nonlinear(settings.on_nonlinear, settings.id.hex).kind
+        except errors.NonlinearHistory as error:
+            raise error from refused
     return replace(attachment, parent=None, kind=kind)
 
 

@@ -23,7 +23,7 @@ from sessions_app.store.values import (
     SessionSettings,
     SessionState,
 )
-from sessions_app.turns import prompting, recording, rooting
+from sessions_app.turns import explaining, prompting, recording, rooting
 from sessions_app.turns.beginnings import Beginnings, Read
 from sessions_app.turns.checkpoints import CheckpointCache
 from sessions_app.turns.feeding import Fed, Feeding
@@ -107,7 +107,14 @@ class Preparation:
 
     async def _position(self, settings: SessionSettings, history: History, head: Head | None) -> Attachment:
         identity = head.identity if head else None
-        return await position(self._db, settings, history, identity, max_rollback=self._limits.max_rollback)
+        try:
+            return await position(
+                self._db, settings, history, identity, max_rollback=self._limits.max_rollback
+            )
+        except errors.NonlinearHistory as error:
+            assert head is not None  # only `linear` raises it
+            error.cause = await explaining.changed_head(self._db, settings.id, head)
+            raise
 
     def _check_session(self, settings: SessionSettings, state: SessionState) -> None:
         if state.status != "open":

@@ -12,6 +12,7 @@ from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.families import family_server
 from tests.integration.test_cases import says
 from tests.integration.test_rollback import Talk, attach
+from tests.integration.test_tree import TOOL
 
 TEMPLATE = """
 {%- if date is defined -%}{{ '<|im_start|>system\nToday ' ~ date ~ '<|im_end|>\n' }}{%- endif -%}
@@ -93,3 +94,49 @@ def test_values_of_an_event_are_cut(pair: Pair) -> None:
     event = HistoryEvent.objects.get(session_id=talk.session)
     assert event.char_offset == 9_000
     assert max(len(event.stored_value.encode()), len(event.replayed_value.encode())) <= 2_048
+
+
+@pytest.mark.parametrize(
+    ("fields", "cause"),
+    [
+        ({"tools": [TOOL]}, "tools_changed"),
+        ({"chat_template_kwargs": {"date": "Monday"}}, "template_kwargs_changed"),
+    ],
+)
+def test_a_refused_head_is_named(pair: Pair, fields: dict[str, Any], cause: str) -> None:
+    talk = Talk(pair, history_policy="linear", on_nonlinear="error")
+    talk.turn("one")
+    assert talk.send([*talk.history, user("two")], **fields).code == "nonlinear_history"
+    event = HistoryEvent.objects.get(session_id=talk.session)
+    assert (event.kind, event.cause) == ("refused", cause)
+
+
+COUNTING = "{{ messages | length }}" + TEMPLATE
+"""A template that prints earlier turns anew."""
+
+
+@pytest.mark.parametrize("renderer", ["template", "template:qwen3"])
+def test_a_template_that_is_not_append_only_is_named(tmp_path, renderer: str) -> None:
+    path = tmp_path / "counting.jinja"
+    path.write_text(COUNTING, encoding="utf-8")
+    settings = {"TITO_CHAT_TEMPLATE": str(path), "TITO_RENDERER": renderer}
+    with family_server("qwen3", **settings) as pair:
+        for policy, option, kind in (
+            ("tree", "reset", "fork"),
+            ("linear", "reset", "reset"),
+            ("linear", "passthrough", "passthrough"),
+            ("linear", "error", "refused"),
+            ("rollback", "reset", "refused"),
+        ):
+            talk = Talk(pair, history_policy=policy, on_nonlinear=option)
+            talk.turn("one")
+            before = talk.snapshot()
+            answer = talk.send([*talk.history, user("two")])
+            event = HistoryEvent.objects.get(session_id=talk.session)
+            assert event.cause == "template_not_append_only"
+            if renderer != "template":
+                assert (answer.code, event.kind) == ("template_error", "refused")
+            else:
+                assert event.kind == kind
+            assert (answer.status == 200) == (event.kind != "refused")
+            assert answer.status == 200 or talk.snapshot() == before
