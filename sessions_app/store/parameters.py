@@ -47,21 +47,24 @@ def encoded(values: Sequence[Any], transformer: Transformer) -> Parameters:
     data: list[bytes | None] = []
     types: list[int] = []
     formats: list[int] = []
+    text: bytes | None
     for value in values:
-        oid, text, form = _one(value, transformer)
+        encode = _ENCODERS.get(type(value))
+        if encode is not None:
+            oid, text = encode(value)
+            form = BINARY
+        elif value is None:
+            oid, text, form = UNKNOWN, None, BINARY
+        else:
+            oid, text, form = _seldom(value, transformer)
         data.append(text)
         types.append(oid)
         formats.append(form)
     return Parameters(data, tuple(types), formats)
 
 
-def _one(value: Any, transformer: Transformer) -> tuple[int, bytes | None, int]:
-    if value is None:
-        return UNKNOWN, None, BINARY
-    kind = type(value)
-    if encode := _ENCODERS.get(kind):
-        return (*encode(value), BINARY)
-    if kind is list and (array := _array(value)):
+def _seldom(value: Any, transformer: Transformer) -> tuple[int, bytes | None, int]:
+    if type(value) is list and (array := _array(value)):
         return (*array, BINARY)
     if isinstance(value, str):
         return (*_text(value), BINARY)
