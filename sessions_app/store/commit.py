@@ -11,10 +11,10 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sessions_app.json_text import text_of
 from sessions_app.packing import pack_ids, pack_logprobs
 from sessions_app.store.pool import Executor, Transaction
-from sessions_app.store.values import Counters, NewEvent, NewNode, Reply
+from sessions_app.store.records import events_text
+from sessions_app.store.values import Counters, NewNode, Reply
 
 _COUNTERS = tuple(field.name for field in fields(Counters))
 
@@ -206,7 +206,7 @@ def _parameters(new: NewNode) -> dict[str, Any]:
         **{name: getattr(new.counters, name) for name in _COUNTERS},
     }
     if new.events:
-        parameters["events"] = text_of([_event(event) for event in new.events])
+        parameters["events"] = events_text(new.events)
     if reply.side:
         parameters["side_kinds"] = [rider.kind for rider in reply.side]
         parameters["side_payloads"] = [rider.payload for rider in reply.side]
@@ -228,10 +228,6 @@ def _reply_parameters(reply: Reply) -> dict[str, Any]:
         "engine_ms": reply.engine_ms,
         "generated_tokens": len(reply.completion),
     }
-
-
-def _event(event: NewEvent) -> dict[str, Any]:
-    return {field.name: getattr(event, field.name) for field in fields(event)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
-from sessions_app.json_text import text_of
+from sessions_app.json_text import storable, text_of
 from sessions_app.store.pool import Executor
 from sessions_app.store.values import Intent, NewEvent
 
@@ -125,6 +125,15 @@ async def fail(
     )
 
 
+def events_text(events: Sequence[NewEvent]) -> str:
+    """Events as the JSON list that statements read rows from."""
+    return text_of([{name: _held(getattr(event, name)) for name in _EVENT_COLUMNS} for event in events])
+
+
+def _held(value: Any) -> Any:
+    return storable(value) if isinstance(value, str) else value
+
+
 async def add_events(
     db: Executor, session_id: UUID, record_id: int | None, events: Sequence[NewEvent]
 ) -> None:
@@ -141,7 +150,7 @@ async def add_events(
         {
             "session": session_id,
             "record": record_id,
-            "events": text_of([{name: getattr(event, name) for name in _EVENT_COLUMNS} for event in events]),
+            "events": events_text(events),
         },
     )
 

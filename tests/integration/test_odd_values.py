@@ -171,3 +171,19 @@ def test_a_reply_that_is_refused_is_kept_and_its_client_is_told(toy: Toy, change
         body.decode(),
     )
     assert tree(client, session)["nodes"] == []
+
+
+@pytest.mark.parametrize("odd", ["\x00", "\ud800", "\u2028"])
+def test_an_edit_of_odd_keys_is_an_event_like_any_other(toy: Toy, odd: str) -> None:  # noqa: F811
+    client, engine = toy
+    session = client.create()
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": {odd: "1"}}, odd: 1}
+    replies = [says("ab", tool_calls=[call]), says("ok"), says("ok")]
+    engine.script(*[Reply([100, 2], message=message) for message in replies])
+    client.chat(session, [user("hello")])
+    for other in ({**call, odd: 2}, {**call, "function": {"name": "f", "arguments": {odd: "2"}}}):
+        edited = [user("hello"), says("ab", tool_calls=[other]), user("ok")]
+        answer = client.chat(session, edited)
+        if answer.code != "invalid_messages":  # a lone surrogate in a text cannot be tokenised
+            assert answer.headers["x-tito-cause"] == "assistant_edited"
+    assert client.call("GET", f"/api/sessions/{session}/events").status == 200
