@@ -5,8 +5,8 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -14,6 +14,7 @@ from sessions_app.admin.base import ReadOnlyAdmin, SessionRowAdmin, section
 from sessions_app.admin.node import session_link
 from sessions_app.presentation.addresses import session_url
 from sessions_app.presentation.markup import explained, hex_digest, json_block, link, prose
+from trainer_export.admin.trace_page import trace_page
 from trainer_export.models import Span, SpanOrigin, Trace, TracedSession, WaitingSpan
 
 _LONG = ("attributes", "events", "links")
@@ -47,11 +48,26 @@ class TraceAdmin(SessionRowAdmin):
         "last_received_at",
     )
     list_filter = ("last_received_at",)
-    fieldsets = (
-        section(None, "trace_id label session_shown"),
-        section("Spans", "spans_shown calls rewards failed_shown"),
-        section("Times", "starts ends lasted first_received_at last_received_at"),
-    )
+
+    def get_urls(self) -> list[URLPattern]:
+        """A trace is named by its session and its id."""
+        own = path(
+            "<str:session_id>/<str:trace_id>/page/", self.admin_site.admin_view(trace_page), name="tito_trace"
+        )
+        return [own, *super().get_urls()]
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The page of a trace."""
+        trace = self.get_object(request, object_id)
+        if trace is None:
+            return super().change_view(request, object_id, form_url, extra_context)
+        return trace_page(request, trace.session_id.hex, trace.trace_id)
 
     @admin.display(description="trace")
     def label(self, trace: Trace) -> SafeString:

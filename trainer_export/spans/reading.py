@@ -1,6 +1,8 @@
-"""Everything that the triplets of sessions depend on, from the database. Reads only."""
+"""Everything that the triplets of sessions depend on, from the database. Reads only.
 
-import asyncio
+Made for workers and for screens: between its statements it computes, so no server calls it on its loop.
+"""
+
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
@@ -19,9 +21,8 @@ async def load_traced(db: Executor, stored: StoredSession, until: datetime | Non
     """A session with its spans; those that arrived after a moment are left out. `stored`: with messages."""
     session = stored.session
     received = await load_spans(db, session.id, until)
-    told = await asyncio.to_thread(_told, received)
-    nodes = _chosen(await nodes_of_responses(db, told), session.id)
-    own = await asyncio.to_thread(own_calls, stored)
+    nodes = _chosen(await nodes_of_responses(db, _told(received)), session.id)
+    own = own_calls(stored)
     calls = {ServedNode(session.id, call.seq): call for call in own}
     calls |= await _foreign(db, {node for node in nodes.values() if node.session_id != session.id})
     return TracedSession(
