@@ -8,6 +8,7 @@ could miss.
 import asyncio
 import gc
 import logging
+import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -83,6 +84,8 @@ async def start(
 ) -> Runtime:
     """Open the pool, load the default profile, settle what dead processes left."""
     global _current
+    # Texts are tokenised one at a time: a thread for each processor would help none of them.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     db = Database(conninfo, max_size=configuration.db_pool, prepared=configuration.prepared_statements)
     profiles = Profiles(build)
     samples = SamplesService(db, configuration)
