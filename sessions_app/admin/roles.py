@@ -1,7 +1,7 @@
 """Who may do what: viewers look, operators act on sessions and jobs, admins set up profiles and people.
 
-Roles are groups of permissions, made (and completed) after each migrate. Nobody's role lets a checkpoint
-be changed.
+Roles are groups of permissions, made (and completed) after each migrate. Nobody's role lets a checkpoint be
+changed.
 """
 
 from typing import Any

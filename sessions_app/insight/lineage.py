@@ -1,11 +1,8 @@
 """Where the nodes of a forest stand in its picture: columns in commit order, one lane a lineage. Pure.
 
 A lineage runs from a root or a branch to its leaf through first children. It keeps one lane, and a lane is
-used again
-when its lineage and the branches that leave from it have ended. Straight chains become one glyph.
-Invariant: every
-node is in exactly one glyph, no two glyphs share a place, and no lineage runs over another one's glyph in
-its lane.
+used again when its lineage has ended. Straight chains become one glyph. Invariant: every node is in exactly
+one glyph, a column holds one glyph, and no lineage runs over another one's glyph in its lane.
 """
 
 from collections import defaultdict
@@ -138,11 +135,7 @@ def _free_lane(occupied: list[int], least: int, column: int) -> int:
 
 
 def _lineage_end(at: int, following: Mapping[int, list[int]]) -> int:
-    """The last column in which something of a lineage's lane is drawn: its leaf, or a branch that leaves
-    it.
-    """
-    end = at
+    """The column of a lineage's leaf."""
     while branches := following.get(at):
-        end = max(end, branches[-1])
         at = branches[0]
-    return max(end, at)
+    return at

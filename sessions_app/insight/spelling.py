@@ -1,8 +1,7 @@
 """What each id of a sequence says: its own text, or its share of a character that several ids spell.
 
 Pure; decoding is passed in. Invariant: the texts of neighbouring ids, joined, are the text of the sequence
-as far as
-the tokenizer decodes it piecewise.
+as far as the tokenizer decodes it piecewise.
 """
 
 from collections.abc import Callable, Sequence

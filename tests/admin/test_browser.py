@@ -80,7 +80,7 @@ class Visit:
 
     def go(self, url: str) -> Any:
         """Open a screen."""
-        self.page.goto(self.base + url, wait_until="networkidle")
+        self.page.goto(self.base + url, wait_until="load")
         return self.page
 
     def twin(self, url: str) -> Any:

@@ -5,7 +5,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions_app.insight.lineage import Lineage, Place, lay_out
+from sessions_app.insight.lineage import Glyph, Lineage, Place, lay_out
 
 
 @st.composite
@@ -20,16 +20,6 @@ def chain(length: int) -> list[Place]:
     return [Place(seq, seq - 1 if seq else None, False) for seq in range(length)]
 
 
-def runs_in_lanes(picture: Lineage) -> list[tuple[int, int, int, int]]:
-    """Every horizontal stroke: lane, from column, to column, index of the glyph it belongs to."""
-    strokes = []
-    for at, glyph in enumerate(picture.glyphs):
-        if glyph.parent is not None:
-            above = picture.glyphs[glyph.parent]
-            strokes.append((above.lane, above.column, glyph.column, at))
-    return strokes
-
-
 @given(forests(), st.booleans())
 def test_every_node_stands_in_one_glyph(places: list[Place], collapse: bool) -> None:
     picture = lay_out(places, collapse=collapse)
@@ -37,23 +27,30 @@ def test_every_node_stands_in_one_glyph(places: list[Place], collapse: bool) -> 
 
 
 @given(forests(), st.booleans())
-def test_no_stroke_runs_over_a_glyph_of_another_lineage(places: list[Place], collapse: bool) -> None:
+def test_no_lineage_runs_over_a_glyph_of_another(places: list[Place], collapse: bool) -> None:
     picture = lay_out(places, collapse=collapse)
-    for lane, start, end, at in runs_in_lanes(picture):
-        for other, glyph in enumerate(picture.glyphs):
-            if glyph.lane == lane and start < glyph.column < end and other != at:
-                assert glyph.parent is not None
-                assert lane_of_root(picture, other) == lane_of_root(picture, picture.glyphs[at].parent)
+    for glyph in picture.glyphs:
+        if glyph.parent is None or picture.glyphs[glyph.parent].lane != glyph.lane:
+            continue
+        start = picture.glyphs[glyph.parent].column
+        between = [
+            one for one in picture.glyphs if one.lane == glyph.lane and start < one.column < glyph.column
+        ]
+        assert between == []
 
 
-def lane_of_root(picture: Lineage, at: int | None) -> int:
-    """The glyph at which the lineage of a glyph begins."""
-    assert at is not None
-    glyph = picture.glyphs[at]
-    while glyph.parent is not None and picture.glyphs[glyph.parent].lane == glyph.lane:
-        at = glyph.parent
-        glyph = picture.glyphs[at]
-    return at
+@given(forests(), st.booleans())
+def test_only_first_children_keep_the_lane(places: list[Place], collapse: bool) -> None:
+    picture = lay_out(places, collapse=collapse)
+    keeping = [glyph.parent for glyph in picture.glyphs if _keeps(picture, glyph)]
+    assert len(keeping) == len(set(keeping))
+    for glyph in picture.glyphs:
+        if glyph.parent is not None and not _keeps(picture, glyph):
+            assert glyph.lane > picture.glyphs[glyph.parent].lane
+
+
+def _keeps(picture: Lineage, glyph: Glyph) -> bool:
+    return glyph.parent is not None and picture.glyphs[glyph.parent].lane == glyph.lane
 
 
 @given(forests())

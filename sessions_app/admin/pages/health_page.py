@@ -1,5 +1,5 @@
-"""Health: is it this session or everybody? Rates over time with their numbers, and the sessions behind
-each point."""
+"""Health: is it this session or everybody? Rates over time with their numbers, and the sessions behind each
+point."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -14,7 +14,9 @@ from sessions_app.insight.lineage import Glyph, Place, lay_out
 COLLAPSE_ABOVE = 40
 """Sessions with more nodes than this are drawn with their straight chains collapsed."""
 _COLUMN = 26
-_LANE = 34
+_LANE = 46
+_GUTTER = 17
+"""How far above a lane the strokes run that come to it from other lanes."""
 _MARGIN = 22
 _LEAST_RADIUS, _MOST_RADIUS = 5.0, 10.0
 _EDGES = {
@@ -80,7 +82,7 @@ class Mark:
     @property
     def below(self) -> int:
         """Where its label stands."""
-        return self.y + _LANE // 2 + 2
+        return self.y + 20
 
     @property
     def stub(self) -> int:
@@ -100,7 +102,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """An edge as drawn: along the parent's lane, then down to the child's."""
+    """An edge as drawn: along the lane, or down to the gutter above the child's lane and along that."""
 
     path: str
     style: str
@@ -240,7 +242,9 @@ def _style(line: NodeLine) -> str:
 
 
 def _stroke(above: Mark, mark: Mark, line: NodeLine) -> Stroke:
-    """Along the parent's lane up to the column before the child's, then across."""
-    turn = mark.x - _COLUMN
-    along = f"H{turn}" if turn > above.x and above.y != mark.y else ""
-    return Stroke(f"M{above.x} {above.y}{along}L{mark.x} {mark.y}", mark.style, line.cause or line.kind)
+    """A column holds one mark, so what runs down in a column, or along a gutter, crosses no other mark."""
+    path = f"M{above.x} {above.y}H{mark.x}"
+    if above.y != mark.y:
+        gutter = mark.y - _GUTTER if mark.y > above.y else mark.y + _GUTTER
+        path = f"M{above.x} {above.y}V{gutter}H{mark.x - _COLUMN // 2}L{mark.x} {mark.y}"
+    return Stroke(path, mark.style, line.cause or line.kind)

@@ -1,7 +1,7 @@
 """What of a session would be trained if its samples were assembled now, by the configured hooks.
 
-Assembles, proves and counts; hands nothing out and stores nothing. Invariant: generated = trained + the
-sum over all reasons, and a token is trained by one row at most.
+Assembles, proves and counts; hands nothing out and stores nothing. Invariant: generated = trained + the sum
+over all reasons, and a token is trained by one row at most.
 """
 
 from collections import OrderedDict
@@ -200,7 +200,7 @@ def _row_line(row: SampleRow) -> RowLine:
         stopped_at=row.stopped_at,
         stopped_reason=row.stopped_reason,
         reward=row.reward,
-        weight_versions=[str(version) for version in row.weight_versions],
+        weight_versions=list(dict.fromkeys(str(version) for version in row.weight_versions)),
     )
 
 

@@ -1,5 +1,5 @@
-"""What a renderer makes of the stored requests: token counts, and how a pipeline that renders every turn anew
-splits.
+"""What a renderer makes of the stored requests: token counts, and how a pipeline that renders every turn
+anew splits.
 
 Each request is rendered once. Invariant: nothing is sampled; replies are those of the session.
 """
