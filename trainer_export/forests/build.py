@@ -1,6 +1,7 @@
 """From stored rows to the forest that samples are made of. Pure."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
@@ -19,6 +20,7 @@ from trainer_export.samples.values import (
 )
 
 _CUT = "length"
+_GOES_ON = ("root", "append")
 _SPECULATIVE = ("spec_accept_token_num", "spec_draft_token_num", "spec_verify_ct")
 
 
@@ -37,6 +39,7 @@ def forest_of(stored: StoredSession, *, continuations: bool = False) -> SessionF
         active=session.active_seq,
         healed=healed,
         healer=healer_json(healer_of(session)),
+        causes=causes_of(stored.nodes),
         finish_metadata=_object(session.finish_metadata),
         rewards=tuple(_reward(row) for row in stored.rewards if row.node_seq is None),
         rollout_id=session.rollout_id,
@@ -44,6 +47,16 @@ def forest_of(stored: StoredSession, *, continuations: bool = False) -> SessionF
         attempt_id=session.attempt_id,
         labels=_object(session.labels),
     )
+
+
+def causes_of(nodes: Iterable[NodeRow]) -> dict[str, dict[str, int]]:
+    """How often turns attached otherwise than by going on, by attach kind and cause."""
+    counted: dict[str, dict[str, int]] = {}
+    for node in nodes:
+        if node.attach_kind not in _GOES_ON and node.cause is not None:
+            by_cause = counted.setdefault(node.attach_kind, {})
+            by_cause[node.cause] = by_cause.get(node.cause, 0) + 1
+    return counted
 
 
 def healer_of(session: SessionRow) -> Healer:

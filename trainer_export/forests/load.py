@@ -31,9 +31,10 @@ _SESSIONS = """
 _NODES = """
     SELECT n.session_id, n.seq, n.parent_seq, n.finish_reason, n.raw_finish_reason, n.weight_version,
         n.weight_version_dispatch, n.committed_at, n.response_id, n.request_key, n.prefix_key,
-        n.message_count, n.head_identity, n.head_digest, n.context_digest, n.cause, n.retry_of,
-        n.root_class, n.agent, n.prompt_tokens, n.total_tokens, r.arrived_at, coalesce(r.cached_tokens, 0),
-        r.response, c.boundary_trim, c.prompt_delta, c.completion, c.logprobs, c.logprob_width
+        n.message_count, n.head_identity, n.head_digest, n.context_digest,
+        n.attach_kind, n.cause, n.retry_of, n.root_class, n.agent, n.prompt_tokens, n.total_tokens,
+        r.arrived_at, coalesce(r.cached_tokens, 0), r.response, c.boundary_trim, c.prompt_delta, c.completion,
+        c.logprobs, c.logprob_width
     FROM sessions_app_node n
     JOIN sessions_app_record r ON r.session_id = n.session_id AND r.id = n.record_id
     JOIN sessions_app_tokencheckpoint c ON c.session_id = n.session_id AND c.node_seq = n.seq

@@ -56,6 +56,7 @@ class NodeRow:
     head_identity: bytes
     head_digest: bytes
     context_digest: bytes
+    attach_kind: str
     cause: str | None
     retry_of: int | None
     root_class: str | None

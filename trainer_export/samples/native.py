@@ -222,4 +222,7 @@ def _turns(sample: Sample, proof: RowProof) -> tuple[RowTurn, ...]:
 
 def _metadata(forest: SessionForest, sample: Sample) -> JsonObject:
     metadata = {key: value for key, value in sample.metadata.items() if key not in _COLUMNS}
-    return metadata if forest.healer is None else metadata | {"linear_healer": dict(forest.healer)}
+    if forest.healer is None:
+        return metadata
+    causes = {kind: dict(counted) for kind, counted in forest.causes.items()}
+    return metadata | {"linear_healer": dict(forest.healer), "history_causes": causes}

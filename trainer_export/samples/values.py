@@ -182,6 +182,8 @@ class SessionForest:
     """False: every turn was rendered from the client's messages (`healing=false`, or after a passthrough)."""
     healer: Mapping[str, int] | None = None
     """The four `linear_healer` counters."""
+    causes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How often turns attached by fork, retry, rollback, reset or passthrough, by cause."""
     finish_metadata: JsonObject = field(default_factory=dict)
     """What `finish` was given; rides on every sample."""
     rewards: tuple[Reward, ...] = ()
