@@ -18,6 +18,9 @@ _LANE = 46
 _GUTTER = 17
 """How far above a lane the strokes run that come to it from other lanes."""
 _MARGIN = 22
+_LABEL_DROP = 20
+"""From a mark down to the foot of its label."""
+_LABEL_BELOW = 4
 _LEAST_RADIUS, _MOST_RADIUS = 5.0, 10.0
 _EDGES = {
     AttachKind.ROOT: "root",
@@ -28,6 +31,16 @@ _EDGES = {
     AttachKind.RESET: "reset",
     AttachKind.PASSTHROUGH: "reset",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle."""
+
+    x: int
+    y: int
+    width: int
+    height: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +95,13 @@ class Mark:
     @property
     def below(self) -> int:
         """Where its label stands."""
-        return self.y + 20
+        return self.y + _LABEL_DROP
+
+    @property
+    def hit(self) -> Box:
+        """What leads to the node when it is clicked: the mark, its label, and what lies between."""
+        half = _COLUMN // 2
+        return Box(self.x - half, self.y - half, _COLUMN, half + _LABEL_DROP + _LABEL_BELOW)
 
     @property
     def stub(self) -> int:
