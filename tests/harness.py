@@ -5,12 +5,28 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import uvicorn
 from django.conf import settings
 
-from tito_project.configuration import read
+from tito_project.configuration import Configuration, read
 from tito_project.env import Environment
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a process holds of a server; views ask for the latest one's."""
+
+    configuration: Configuration
+    runtime: Any
+    base: Configuration
+    """What was in force before any server."""
+
+
+_serving: list[Served] = []
+"""Servers that run now; fixtures may end them in any order."""
 
 
 @contextmanager
@@ -20,8 +36,8 @@ def running_server(environment: dict[str, str] | None = None) -> Iterator[str]:
     from tito_project.asgi import application
     from tito_project.patience import ImpatientProtocol
 
-    before, outer = settings.TITO, runtime._current
-    settings.TITO = read(Environment({"TITO_HOME": str(before.home)} | (environment or {})))
+    base = _serving[0].base if _serving else settings.TITO
+    settings.TITO = read(Environment({"TITO_HOME": str(base.home)} | (environment or {})))
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(
@@ -35,13 +51,18 @@ def running_server(environment: dict[str, str] | None = None) -> Iterator[str]:
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
+    served: Served | None = None
     try:
         _wait_started(server, thread)
+        served = Served(settings.TITO, runtime._current, base)
+        _serving.append(served)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(30)
-        settings.TITO, runtime._current = before, outer
+        _serving[:] = [other for other in _serving if other is not served]
+        last = _serving[-1] if _serving else Served(base, None, base)
+        settings.TITO, runtime._current = last.configuration, last.runtime
 
 
 def _wait_started(server: uvicorn.Server, thread: threading.Thread) -> None:

@@ -15,7 +15,7 @@ TEXT = st.text(
     alphabet=st.sampled_from(['"', "\\", "é", "\u2028", "\ud800", "\x00", "a", " ", "{", "]", ","])
 )
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,
 )

