@@ -10,6 +10,7 @@ from typing import Any
 
 import uvicorn
 from django.conf import settings
+from django.db import connection
 
 from tito_project.configuration import Configuration, read
 from tito_project.env import Environment
@@ -25,6 +26,7 @@ class Served:
     """What was in force before any server."""
 
 
+_KEPT = ("id", "name", "created_at", "updated_at")
 _serving: list[Served] = []
 """Servers that run now; fixtures may end them in any order."""
 
@@ -38,6 +40,9 @@ def running_server(environment: dict[str, str] | None = None) -> Iterator[str]:
 
     base = _serving[0].base if _serving else settings.TITO
     settings.TITO = read(Environment({"TITO_HOME": str(base.home)} | (environment or {})))
+    reset = threading.Thread(target=_forget_stored_profile)
+    reset.start()
+    reset.join()
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(
@@ -63,6 +68,22 @@ def running_server(environment: dict[str, str] | None = None) -> Iterator[str]:
         _serving[:] = [other for other in _serving if other is not served]
         last = _serving[-1] if _serving else Served(base, None, base)
         settings.TITO, runtime._current = last.configuration, last.runtime
+
+
+def _forget_stored_profile() -> None:
+    """A server under test gets what its own environment says, not what an earlier one left in the database.
+
+    In a thread, so that a test's open transaction neither hides the change nor holds the row.
+    """
+    from sessions_app.models import ModelProfile
+
+    try:
+        fresh = ModelProfile(name="default")
+        names = [field.name for field in ModelProfile._meta.fields if field.name not in _KEPT]
+        values = {name: getattr(fresh, name) for name in names}
+        ModelProfile.objects.filter(name="default").update(**values)
+    finally:
+        connection.close()
 
 
 def _wait_started(server: uvicorn.Server, thread: threading.Thread) -> None:
