@@ -175,6 +175,7 @@ def test_a_search_for_nothing_known_finds_nothing(staff: Client, seeds: Seeds) -
     ],
 )
 def test_filters_keep_the_sessions_that_have_it(staff: Client, seeds: Seeds, query: str, name: str) -> None:
-    rows = twin(staff, f"/admin/sessions_app/session/?{query}")["rows"]
+    among = "" if name == "failed" else f"&q={getattr(seeds, name)}"  # a list shows its newest page only
+    rows = twin(staff, f"/admin/sessions_app/session/?{query}{among}")["rows"]
     assert getattr(seeds, name) in {row["id"] for row in rows}
     assert seeds.empty not in {row["id"] for row in rows} or query.startswith("matcher")
