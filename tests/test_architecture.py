@@ -86,3 +86,9 @@ def test_there_are_no_signals_and_no_json_columns() -> None:
         text = path.read_text(encoding="utf-8")
         assert "django.dispatch" not in text, path
         assert "JSONField" not in text or "models" not in path.parts, path
+
+
+def test_no_test_empties_the_database_the_others_share() -> None:
+    emptying = "transaction" + "=True"
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        assert emptying not in path.read_text(encoding="utf-8"), path

@@ -27,7 +27,7 @@ def told(client: Client) -> set[str]:
     return typed | set(re.findall(r"^(tito_\w+?)(?:\{| )", text, re.MULTILINE))
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 def test_every_metric_of_the_dashboard_and_of_the_rules_exists(tmp_path) -> None:
     with toy_server(tmp_path, TITO_METRICS_OPEN="on") as (client, engine):
         engine.script(Reply([100, 2], message=says("ab")))
