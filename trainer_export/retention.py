@@ -13,26 +13,16 @@ import psycopg
 from django.db.models import CASCADE
 from psycopg import sql
 
-from sessions_app.json_text import loads, text_of
 from sessions_app.models import Session
 from trainer_export.jobs.filters import IS_EXPORTED
+from trainer_export.purging import HAS_TEXT, IN_USE, forget_replays, purge
 
 _BATCH = 200
-PURGED = "$purged"
-"""Stands in a message whose text was purged."""
 
-_OLD = """
-    s.status <> 'open' AND s.finished_at < now() - %(days)s::float8 * interval '1 day' AND NOT EXISTS (
-        SELECT 1 FROM trainer_export_frozensession f
-        LEFT JOIN trainer_export_exportjob j ON j.id = f.job_id
-        LEFT JOIN trainer_export_handout h ON h.id = f.handout_id
-        WHERE f.session_id = s.id AND (j.state IN ('pending', 'running') OR h.state = 'open'))
+_OLD = f"""
+    s.status <> 'open' AND s.finished_at < now() - %(days)s::float8 * interval '1 day' AND NOT {IN_USE}
 """
 _HANDED = f"(s.next_seq = 0 OR {IS_EXPORTED})"
-_HAS_TEXT = f"""
-    EXISTS (SELECT 1 FROM sessions_app_message m WHERE m.session_id = s.id
-            AND m.body NOT LIKE '%%{PURGED}%%')
-"""
 _PLAN = f"""
     SELECT count(*) FILTER (WHERE {{goes}}), coalesce(sum(tokens) FILTER (WHERE {{goes}}), 0),
         count(*) FILTER (WHERE NOT ({{goes}})), coalesce(sum(tokens) FILTER (WHERE NOT ({{goes}})), 0)
@@ -60,7 +50,7 @@ class Retention:
     def _parts(self) -> dict[str, str]:
         return {
             "goes": "true" if self.unexported else _HANDED,
-            "kind": _HAS_TEXT if self.text_only else "true",
+            "kind": HAS_TEXT if self.text_only else "true",
         }
 
     def query(self, template: str) -> str:
@@ -120,6 +110,7 @@ def _remove(connection: psycopg.Connection[Any], ids: Sequence[UUID]) -> None:
         statement = sql.SQL("DELETE FROM {} WHERE {} = ANY(%s)")
         connection.execute(statement.format(sql.Identifier(table), sql.Identifier(column)), (list(ids),))
     connection.execute("DELETE FROM sessions_app_session WHERE id = ANY(%s)", (list(ids),))
+    forget_replays(connection.cursor(), ids)
 
 
 def _owned() -> list[tuple[str, str]]:
@@ -132,51 +123,4 @@ def _owned() -> list[tuple[str, str]]:
 
 
 def _purge(connection: psycopg.Connection[Any], ids: Sequence[UUID]) -> None:
-    parameters = (list(ids),)
-    connection.execute(
-        "UPDATE sessions_app_message SET sidecar = NULL, "
-        f"body = json_build_object('role', role, 'content', NULL, '{PURGED}', true)::text "
-        "WHERE session_id = ANY(%s)",
-        parameters,
-    )
-    connection.execute(
-        "UPDATE sessions_app_historyevent SET stored_value = NULL, replayed_value = NULL, detail = NULL "
-        "WHERE session_id = ANY(%s)",
-        parameters,
-    )
-    connection.execute(
-        "UPDATE sessions_app_tokencheckpoint SET logprob_texts = NULL WHERE session_id = ANY(%s)", parameters
-    )
-    connection.execute(
-        "UPDATE sessions_app_requesthead SET tools = NULL WHERE session_id = ANY(%s)", parameters
-    )
-    _purge_records(connection, ids)
-
-
-def _purge_records(connection: psycopg.Connection[Any], ids: Sequence[UUID]) -> None:
-    rows = connection.execute(
-        "SELECT session_id, id, response FROM sessions_app_record WHERE session_id = ANY(%s)", (list(ids),)
-    ).fetchall()
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            "UPDATE sessions_app_record SET response = %s, raw_reply = NULL, raw_leading = NULL, "
-            "raw_tail = NULL, error_text = NULL WHERE session_id = %s AND id = %s",
-            [(_without_text(response), session_id, id) for session_id, id, response in rows],
-        )
-
-
-def _without_text(response: str | None) -> str | None:
-    """A stored reply with what samples read of it, and nothing that anybody said."""
-    if response is None:
-        return None
-    try:
-        reply = loads(response.encode("utf-8", "surrogatepass"))
-    except ValueError:
-        return None
-    if not isinstance(reply, dict):
-        return None
-    kept = {name: reply[name] for name in ("id", "object", "created", "model", "usage") if name in reply}
-    choices = reply.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    choice = {name: first[name] for name in ("index", "finish_reason", "meta_info") if name in first}
-    return text_of({**kept, "choices": [choice | {"message": {"role": "assistant", "content": None}}]})
+    purge(connection.cursor(), ids)

@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from sessions_app.admin.roles import ADMIN, OPERATOR, VIEWER, complete_roles
-from sessions_app.models import Node, Session, TokenCheckpoint
+from sessions_app.models import Message, Node, Session, TokenCheckpoint
 from tests.admin.seeding import Seeds, Server, seeded_server
 from tests.admin.test_pages import LISTS, node_url, page, session_url, twin
 
@@ -106,6 +106,32 @@ def test_operators_set_up_nothing(login: Login, seeds: Seeds) -> None:
     operator = login(OPERATOR)
     assert operator.get("/admin/sessions_app/modelprofile/add/").status_code == 403
     assert operator.get("/admin/auth/user/").status_code == 403
+
+
+def test_text_is_purged_by_admins_once_and_for_good(login: Login, seeded: tuple[Server, Seeds]) -> None:
+    talk = seeded[0].session()
+    talk.turn([{"role": "user", "content": "zebra"}])
+    admin = login(ADMIN)
+    assert "cannot be taken back" in page(admin, do_url(talk.id, "purge-text"))
+    assert "is open" in admin.post(do_url(talk.id, "purge-text"), follow=True).content.decode()
+    assert Message.objects.filter(session_id=talk.id, body__contains="zebra").exists()
+    Session.objects.filter(pk=talk.id).update(status="closed")
+    before = bytes(TokenCheckpoint.objects.get(session_id=talk.id).prompt_delta)
+    admin.post(do_url(talk.id, "purge-text"))
+    assert not Message.objects.filter(session_id=talk.id, body__contains="zebra").exists()
+    assert bytes(TokenCheckpoint.objects.get(session_id=talk.id).prompt_delta) == before
+    admin.post(do_url(talk.id, "purge-text"))
+    assert [entry["text"] for entry in twin(admin, session_url(talk.id))["actions"]] == [
+        "purged the session's text"
+    ]
+    assert page(admin, node_url(talk.id, 0)), "the page of a purged node still answers"
+
+
+def test_operators_purge_nothing(login: Login, seeds: Seeds) -> None:
+    operator = login(OPERATOR)
+    assert operator.get(do_url(seeds.plain, "purge-text")).status_code == 403
+    assert operator.post(do_url(seeds.plain, "purge-text")).status_code == 403
+    assert "Purge text</a>" not in page(operator, session_url(seeds.plain))
 
 
 def test_what_cannot_be_done_is_told(login: Login, seeds: Seeds) -> None:

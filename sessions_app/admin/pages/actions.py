@@ -1,6 +1,6 @@
 """What operators do: each asked for on a page of its own, confirmed by a POST, and kept in the audit log.
 
-Invariant: no action changes a checkpoint, a message or a place in the tree.
+Invariant: no action changes a checkpoint or a place in the tree. One changes messages: it empties them.
 """
 
 from collections.abc import Callable
@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from sessions_app.admin.pages import training
 from sessions_app.admin.pages.serving import Missing, node_seq, page, session_of, shown
-from sessions_app.admin.roles import may_operate
+from sessions_app.admin.roles import OPERATE, PURGE
 from sessions_app.history.roots import MAIN, SIDE, SUBAGENT
 from sessions_app.insight.store_reads import ORM, settled
 from sessions_app.models import Node, Session
 from sessions_app.presentation.addresses import node_url, session_url
 from sessions_app.store import roots, sessions
+from trainer_export.purging import NotPurged, purge_session
 
 ROOT_CLASSES = (MAIN, SUBAGENT, SIDE)
 
@@ -45,7 +46,12 @@ class SessionAction:
     text: str
     button: str
     perform: Callable[[Session], str | None]
-    """Does it; what was done for the log, or None where there was nothing to do."""
+    """Does it; what was done for the log, or None where there was nothing to do. Raises NotNow."""
+    permission: str = OPERATE
+
+
+class NotNow(Exception):
+    """It cannot be done as things are; the text says why."""
 
 
 def _close(session: Session) -> str | None:
@@ -61,6 +67,14 @@ def _revoke(session: Session) -> str | None:
 def _reassemble(session: Session) -> str | None:
     training.forget(session)
     return "asked for the samples to be assembled again"
+
+
+def _purge(session: Session) -> str | None:
+    with connection.cursor() as cursor:
+        try:
+            return "purged the session's text" if purge_session(cursor, session.id) else None
+        except NotPurged as reason:
+            raise NotNow(str(reason)) from None
 
 
 SESSION_ACTIONS = {
@@ -82,6 +96,15 @@ SESSION_ACTIONS = {
         "Assemble",
         _reassemble,
     ),
+    "purge-text": SessionAction(
+        "Purge the session's text for good",
+        "Messages, replies, tools, differences and attributes of spans are emptied. Token ids, logprobs and "
+        "the tree stay, so the session can still be exported; whoever has the tokenizer can read the ids. "
+        "Exported files and backups are not touched. This cannot be taken back.",
+        "Purge the text",
+        _purge,
+        PURGE,
+    ),
 }
 
 
@@ -93,7 +116,10 @@ def session_action_page(request: HttpRequest, session_id: str, action: str) -> H
         raise Missing(f"There is nothing called {action!r} to do with a session.")
     wanted = SESSION_ACTIONS[action]
     question = Question(wanted.title, wanted.text, wanted.button)
-    return confirmed(request, question, session_url(session.id), session, lambda _: wanted.perform(session))
+    back = session_url(session.id)
+    return confirmed(
+        request, question, back, session, lambda _: wanted.perform(session), permission=wanted.permission
+    )
 
 
 @page
@@ -122,25 +148,39 @@ def root_class_page(request: HttpRequest, session_id: str, seq: int) -> HttpResp
 
 
 def confirmed(
-    request: HttpRequest, question: Question, back: str, row: Model, perform: Callable[[str], str | None]
+    request: HttpRequest,
+    question: Question,
+    back: str,
+    row: Model,
+    perform: Callable[[str], str | None],
+    *,
+    permission: str = OPERATE,
 ) -> HttpResponse:
     """The question; on POST the act, its log entry, and the way back."""
-    if not may_operate(request.user):
+    if not request.user.has_perm(permission):
         raise PermissionDenied
     if request.method != "POST":
         return shown(request, "confirm.html", question.title, question, back=back)
     choice = request.POST.get("choice", "")
     if question.choices and choice not in question.choices:
         raise Missing(f"{choice!r} is not one of {', '.join(question.choices)}.")
-    with transaction.atomic():
-        done = perform(choice)
-        if done is not None:
-            log(request, row, done)
+    try:
+        with transaction.atomic():
+            done = perform(choice)
+            if done is not None:
+                log(request, row, done)
+    except NotNow as reason:
+        messages.error(request, str(reason))
+    else:
+        _tell(request, done)
+    return HttpResponseRedirect(back)
+
+
+def _tell(request: HttpRequest, done: str | None) -> None:
     if done is None:
         messages.warning(request, "There was nothing to do: it was so already.")
     else:
         messages.success(request, f"Done: {done}.")
-    return HttpResponseRedirect(back)
 
 
 def log(request: HttpRequest, row: Model, text: str) -> None:

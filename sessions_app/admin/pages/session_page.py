@@ -19,7 +19,7 @@ from sessions_app.admin.pages.tables import (
     reward_lines,
 )
 from sessions_app.admin.pages.training import training_of
-from sessions_app.admin.roles import may_operate
+from sessions_app.admin.roles import may_operate, may_purge
 from sessions_app.insight.forest import ForestFacts, NodeLine, load_facts, load_leaf_tokens, load_lines
 from sessions_app.models import Session
 from sessions_app.presentation.addresses import list_url, session_url
@@ -157,6 +157,7 @@ def session_page(request: HttpRequest, session_id: str) -> HttpResponse:
         value,
         links=links,
         may=may_operate(request.user),
+        may_purge=may_purge(request.user),
     )
 
 
