@@ -50,6 +50,9 @@ TARGETS = (
     Target("in_flight_2000/threads", 40),
     Target("samples_50k_ms", 100.0),
     Target("small_turns_p99_ratio", 2.0),
+    Target("export_tokens_a_minute/60x10k", 20_000_000, least=True),
+    Target("export_tokens_a_minute/10x100k", 20_000_000, least=True),
+    Target("export_tokens_a_minute/40x100k", 20_000_000, least=True),
 )
 _BY_PATH = {target.path: target for target in TARGETS}
 

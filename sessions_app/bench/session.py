@@ -16,6 +16,7 @@ from sessions_app.bench.installation import installed
 from sessions_app.bench.measurements import (
     Measurement,
     contexts,
+    exports,
     growth,
     in_flight,
     memory,
@@ -37,6 +38,7 @@ _MEASUREMENTS: dict[str, Measurement] = {
     "200 turns, bytes on disk": growth.measure,
     "against rendering anew": rerender.measure,
     "samples of 50k tokens": samples.measure,
+    "exports by size": exports.measure,
     "long first turns beside small ones": stalls.measure,
     "memory over many turns": memory.measure,
     "several web processes": workers.measure,

@@ -26,6 +26,8 @@ class Sizes:
     soak_turns: int
     workers: tuple[int, ...]
     """Web processes of further runs at 64 agents."""
+    exports: tuple[tuple[int, int], ...]
+    """Sessions, and tokens of each. Memory is to follow the rollouts, not their number."""
 
 
 QUICK = Sizes(
@@ -40,6 +42,7 @@ QUICK = Sizes(
     stall_s=5.0,
     soak_turns=0,
     workers=(),
+    exports=((60, 10_000), (10, 100_000), (40, 100_000)),
 )
 DEFAULT = Sizes(
     concurrency={1: 400, 16: 100, 64: 50},
@@ -53,6 +56,7 @@ DEFAULT = Sizes(
     stall_s=15.0,
     soak_turns=10_000,
     workers=(2,),
+    exports=((60, 10_000), (10, 100_000), (40, 100_000), (4, 1_000_000)),
 )
 FULL = Sizes(
     concurrency={1: 1_000, 16: 200, 64: 100, 256: 50},
@@ -66,4 +70,5 @@ FULL = Sizes(
     stall_s=30.0,
     soak_turns=100_000,
     workers=(2,),
+    exports=((60, 10_000), (600, 10_000), (10, 100_000), (40, 100_000), (200, 100_000), (4, 1_000_000)),
 )

@@ -32,6 +32,7 @@ TINY = Sizes(
     stall_s=0.3,
     soak_turns=0,
     workers=(),
+    exports=((2, 1_000), (1, 4_000)),
 )
 NAMED = (
     "cpu_ms_per_turn",
@@ -44,6 +45,8 @@ NAMED = (
     "sql_round_trips_per_turn",
     "peak_rss_mb",
     "samples_50k_ms",
+    "export_tokens_a_minute",
+    "export_peak_mb",
 )
 """Keys that others read."""
 STAGES = {"parse", "match", "load", "assemble", "intent", "engine", "commit", "reply"}
@@ -83,6 +86,13 @@ def test_counts_are_what_they_are_on_any_machine(found: dict[str, Any]) -> None:
     assert 0 < found["bytes_per_turn"] < 8_000
 
 
+def test_exports_are_told_by_size(found: dict[str, Any]) -> None:
+    assert set(found["export_tokens_a_minute"]) == set(found["export_peak_mb"]) == {"2x1k", "1x4k"}
+    for size, peak in found["export_peak_mb"].items():
+        assert peak >= found["export_before_mb"][size] > 0
+    assert all(figure > 0 for figure in found["export_tokens_a_minute"].values())
+
+
 def test_latency_is_split_into_stages(found: dict[str, Any]) -> None:
     for stages in found["added_latency_ms"].values():
         assert stages.keys() >= STAGES
@@ -93,6 +103,8 @@ def test_sizes_hold_what_the_targets_need() -> None:
     assert {1, 16, 64} <= set(QUICK.concurrency)
     assert {32_000, 128_000} <= set(QUICK.rerender_contexts)
     assert {500, 2_000} <= set(DEFAULT.in_flight)
+    assert len({sessions * tokens for sessions, tokens in QUICK.exports}) == 3
+    assert set(QUICK.exports) <= set(DEFAULT.exports) <= set(FULL.exports)
     assert set(FULL.concurrency) == {1, 16, 64, 256}
     assert min(FULL.contexts) == 1_000
     assert max(FULL.contexts) == 128_000

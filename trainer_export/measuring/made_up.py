@@ -1,30 +1,15 @@
-"""How fast exports are: sessions made up in the database, exported to Parquet, and removed again."""
+"""Sessions that never took place: plain turns whose ids are random, as a dump to be loaded."""
 
-import resource
-import shutil
-import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import numpy as np
-import psycopg
 
 from sessions_app.history.context import ROOT, context_digest
 from sessions_app.json_text import text_of
 from sessions_app.packing import pack_ids, pack_logprobs
-from sessions_app.rendering.protocol import Renderer
-from sessions_app.store.pool import Database
-from tito_project.configuration import Configuration
-from trainer_export.dumps.reading import Dump, Row, load
-from trainer_export.jobs import job as jobs
-from trainer_export.jobs.filters import Filters
-from trainer_export.jobs.request import ExportRequest
-from trainer_export.jobs.running import look_at, on_loop
+from trainer_export.dumps.reading import Dump, Row
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _DIGEST = b"0" * 16
@@ -45,23 +30,6 @@ class Size:
     def tokens(self) -> int:
         """Of one session."""
         return self.turns * (self.prompt + self.completion)
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One measurement."""
-
-    size: Size
-    tokens: int
-    seconds: float
-    """Processor time of this process."""
-    peak_mb: float
-    """Most memory this process ever had."""
-
-    @property
-    def tokens_a_minute(self) -> float:
-        """On one core."""
-        return self.tokens / self.seconds * 60
 
 
 def made_up(size: Size, vocabulary: int) -> Dump:
@@ -183,60 +151,3 @@ def _messages(seq: int) -> list[Row]:
         }
         for offset, role in enumerate(("user", "assistant"))
     ]
-
-
-def measure(
-    conninfo: str, configuration: Configuration, renderer_of: Callable[[str], Renderer], size: Size
-) -> Measured:
-    """Make up sessions, export them natively to Parquet, remove them."""
-    with _sessions(conninfo, made_up(size, renderer_of("default").vocab_size), size.sessions) as ids:
-        folder = Path(tempfile.mkdtemp(prefix="tito-measuring-"))
-        try:
-            started = time.process_time()
-            tokens = _export(conninfo, configuration, renderer_of, ids, folder)
-            seconds = time.process_time() - started
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return Measured(size, tokens, seconds, peak)
-
-
-@contextmanager
-def _sessions(conninfo: str, dump: Dump, count: int) -> Iterator[list[UUID]]:
-    ids = [uuid4() for _ in range(count)]
-    try:
-        for session_id in ids:
-            load(conninfo, dump, session_id)
-        yield ids
-    finally:
-        with psycopg.connect(conninfo) as connection:
-            connection.execute("DELETE FROM trainer_export_sample WHERE session_id = ANY(%s)", (ids,))
-            for table in ("node", "message", "tokencheckpoint", "record", "requesthead"):
-                connection.execute(f"DELETE FROM sessions_app_{table} WHERE session_id = ANY(%s)", (ids,))
-            connection.execute("DELETE FROM sessions_app_session WHERE id = ANY(%s)", (ids,))
-
-
-def _export(
-    conninfo: str,
-    configuration: Configuration,
-    renderer_of: Callable[[str], Renderer],
-    ids: list[UUID],
-    folder: Path,
-) -> int:
-    request = ExportRequest(str(folder), filters=Filters(sessions=[one.hex for one in ids]))
-
-    async def create(db: Database) -> UUID | None:
-        return await jobs.create(db, request, "command")
-
-    job_id = on_loop(conninfo, create)
-    assert job_id is not None
-    job = look_at(conninfo, configuration, renderer_of, job_id, patient=False)
-    assert job is not None
-    with psycopg.connect(conninfo) as connection:
-        for table in ("frozensession", "exportshard"):
-            connection.execute(f"DELETE FROM trainer_export_{table} WHERE job_id = %s", (job_id,))
-        connection.execute("UPDATE trainer_export_sample SET job_id = NULL WHERE job_id = %s", (job_id,))
-        connection.execute("DELETE FROM trainer_export_exportjob WHERE id = %s", (job_id,))
-    if job.error_text:
-        raise RuntimeError(job.error_text)
-    return job.tokens
