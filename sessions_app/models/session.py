@@ -95,7 +95,7 @@ class Session(models.Model):
             models.Index(fields=["harness", "-created_at"], name="session_harness"),
             models.Index(fields=["key_hash"], name="session_key", condition=Q(key_hash__isnull=False)),
             models.Index(
-                fields=["last_activity_at"],
+                fields=["created_at"],  # not what a turn changes, or its update would touch every index
                 name="session_idle",
                 condition=Q(status="open", idle_timeout_s__isnull=False),
             ),

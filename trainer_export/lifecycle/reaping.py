@@ -18,7 +18,7 @@ _REAP = """
           AND NOT EXISTS (
               SELECT 1 FROM sessions_app_record r WHERE r.session_id = s.id
               AND (r.state = 'intent' OR r.arrived_at > now() - s.idle_timeout_s * interval '1 second'))
-        ORDER BY s.last_activity_at LIMIT %s
+        ORDER BY s.created_at LIMIT %s
         FOR UPDATE OF s SKIP LOCKED
     )
     UPDATE sessions_app_session s
