@@ -38,6 +38,7 @@ def a_session() -> SessionForest:
         labels={"task": "x"},
         group_id="g",
         healer={"healed_turns": 1, "healed_prefix_tokens": 2, "nonlinear": 0, "close_unresolved": 0},
+        causes={"fork": {"message_edited": 1}},
         finish_metadata={"odd": [None, "\ud800", 2**70]},
     )
 
@@ -73,6 +74,7 @@ def test_what_a_row_says():
     assert (second["stopped_at"], second["stopped_reason"]) == (2, "replay_missing")
     assert second["masked"] == {"trained_elsewhere": 2, "replay_missing": 3}
     assert second["metadata"]["linear_healer"]["healed_turns"] == 1
+    assert second["metadata"]["history_causes"] == {"fork": {"message_edited": 1}}
     assert second["metadata"]["odd"] == [None, "\ud800", 2**70]
     assert "accumulated_token_ids" not in second["metadata"]
     assert second["reward"] == 0.5

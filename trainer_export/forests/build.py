@@ -17,6 +17,7 @@ from trainer_export.samples.values import (
     SessionForest,
     Speculative,
     Turn,
+    history_metadata,
 )
 
 _CUT = "length"
@@ -57,6 +58,11 @@ def causes_of(nodes: Iterable[NodeRow]) -> dict[str, dict[str, int]]:
             by_cause = counted.setdefault(node.attach_kind, {})
             by_cause[node.cause] = by_cause.get(node.cause, 0) + 1
     return counted
+
+
+def history_of(stored: StoredSession) -> JsonObject:
+    """The healer's counters and the causes, as the metadata of exported rows has them."""
+    return history_metadata(healer_json(healer_of(stored.session)), causes_of(stored.nodes))
 
 
 def healer_of(session: SessionRow) -> Healer:

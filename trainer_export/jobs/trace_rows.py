@@ -13,6 +13,7 @@ from typing import Any
 from sessions_app.json_text import dumps
 from sessions_app.rendering.drift import RendererText
 from sessions_app.store.pool import Database
+from trainer_export.forests.build import history_of
 from trainer_export.forests.load import Wanted, load_sessions
 from trainer_export.forests.rows import StoredSession
 from trainer_export.jobs.report import Tally
@@ -122,7 +123,9 @@ def _attempts(
 def _source(session: TracedSession, stored: StoredSession, making: Making) -> TraceSource:
     rules = making.rules.trace_rules
     tokens = RendererText(making.renderer_of(stored.session.profile))
-    return TraceSource(session, stored.session.group_id, converted(session, rules), rules, tokens)
+    return TraceSource(
+        session, stored.session.group_id, history_of(stored), converted(session, rules), rules, tokens
+    )
 
 
 def _count(tally: Tally, source: TraceSource, cut: TraceRows) -> None:

@@ -21,7 +21,7 @@ from trainer_export.samples.rows import RowTurn, SampleRow
 from trainer_export.samples.rules import AssemblyRules
 from trainer_export.samples.sample import Sample
 from trainer_export.samples.superseded import superseded_by
-from trainer_export.samples.values import JsonObject, Leaf, SessionForest
+from trainer_export.samples.values import JsonObject, Leaf, SessionForest, history_metadata
 
 _COLUMNS = frozenset({"accumulated_token_ids", "leaf"})
 """Metadata of the wire form that native rows have columns for."""
@@ -224,5 +224,4 @@ def _metadata(forest: SessionForest, sample: Sample) -> JsonObject:
     metadata = {key: value for key, value in sample.metadata.items() if key not in _COLUMNS}
     if forest.healer is None:
         return metadata
-    causes = {kind: dict(counted) for kind, counted in forest.causes.items()}
-    return metadata | {"linear_healer": dict(forest.healer), "history_causes": causes}
+    return metadata | history_metadata(forest.healer, forest.causes)

@@ -5,6 +5,7 @@ Shape only: what JSON Schema cannot say (lengths that belong together, sums, spa
 
 from typing import Any
 
+from sessions_app.history.causes import Cause
 from trainer_export.samples.reasons import Reason
 from trainer_export.samples.rows import SCHEMA
 from trainer_export.samples.values import JsonObject, Status
@@ -50,6 +51,27 @@ TURN = _object(
         "rewards": _list(REWARD),
     }
 )
+
+HEALER = _object(
+    dict.fromkeys(("healed_turns", "healed_prefix_tokens", "nonlinear", "close_unresolved"), _COUNT)
+)
+
+METADATA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "linear_healer": HEALER,
+        "history_causes": {
+            "type": "object",
+            "propertyNames": {"enum": ["retry", "fork", "rollback", "reset", "passthrough"]},
+            "additionalProperties": {
+                "type": "object",
+                "propertyNames": {"enum": [str(cause) for cause in Cause]},
+                "additionalProperties": {"type": "integer", "minimum": 1},
+            },
+        },
+    },
+}
+"""Whatever the driver adds stands beside these two."""
 
 SPECULATIVE: JsonObject = {
     "oneOf": [
@@ -112,7 +134,7 @@ SAMPLE_SCHEMA: JsonObject = {
             "cached_tokens": _COUNT,
             "prompt_tokens": _COUNT,
             "speculative": SPECULATIVE,
-            "metadata": {"type": "object"},
+            "metadata": METADATA,
             "routed_experts": REPLAY_ROWS,
             "indexer_topk": REPLAY_ROWS,
             "leaf_index": _COUNT,

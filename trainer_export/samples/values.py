@@ -162,6 +162,14 @@ class Leaf:
         return self.turns[-1]
 
 
+def history_metadata(healer: Mapping[str, int], causes: Mapping[str, Mapping[str, int]]) -> JsonObject:
+    """What the metadata of every exported row says of its session's history."""
+    return {
+        "linear_healer": dict(healer),
+        "history_causes": {kind: dict(counted) for kind, counted in causes.items()},
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class SessionForest:
     """Everything of one session that its samples depend on."""

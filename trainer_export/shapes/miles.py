@@ -31,7 +31,7 @@ COLUMNS = (
     Column("rollout_indexer_topk", Kind.ROWS, "replay rows (tokens - 1, layers, k)", optional=True),
     Column("remove_sample", Kind.FLAG, "true where the row trains nothing"),
     Column("status", Kind.TEXT, "`completed`, `truncated`, `aborted` or `pending`"),
-    Column("metadata", Kind.JSON, "the driver's metadata, lifecycle, and `tito`: names, turns, counts"),
+    Column("metadata", Kind.JSON, "as in `native`, and `tito`: names, turns, counts"),
     Column("train_metadata", Kind.JSON, "null", optional=True),
     Column("non_generation_time", Kind.NUMBER, "`agent_metrics.total_tool_time` of the metadata, else 0"),
     Column("spec_info", Kind.JSON, "counters of speculative decoding, zeros where there were none"),

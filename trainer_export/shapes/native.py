@@ -67,7 +67,7 @@ COLUMNS = (
     Column("cached_tokens", Kind.INTEGER, "prompt ids in the engine's prefix cache"),
     Column("prompt_tokens", Kind.INTEGER, "prompt ids as the engine counted"),
     Column("speculative", Kind.JSON, "counters of speculative decoding", optional=True),
-    Column("metadata", Kind.JSON, "the driver's metadata, lifecycle, healer counters"),
+    Column("metadata", Kind.JSON, "the driver's metadata, lifecycle, healer counters, history causes"),
     Column("routed_experts", Kind.ROWS, "replay rows", optional=True),
     Column("indexer_topk", Kind.ROWS, "replay rows", optional=True),
     Column("leaf_index", Kind.INTEGER, "place among the rows of the rollout"),

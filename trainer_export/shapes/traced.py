@@ -6,6 +6,7 @@ from typing import Any
 
 from sessions_app.rendering.drift import TokenText
 from trainer_export.samples.rewards import number_of
+from trainer_export.samples.values import JsonObject
 from trainer_export.shapes.base import Row
 from trainer_export.shapes.columns import Column, Kind
 from trainer_export.spans.converting import Converted, TracedSession
@@ -33,6 +34,8 @@ class TraceSource:
 
     session: TracedSession
     group_id: str | None
+    history: JsonObject
+    """The healer's counters and the causes, for the metadata of its rows."""
     converted: Converted
     rules: TraceRules
     tokens: TokenText | None

@@ -16,6 +16,7 @@ ROW = (
     Column("is_drop", Kind.FLAG, "the prompt was cut: for group statistics only"),
     Column("reward", Kind.NUMBER, "the final reward, or `reward_fillna_value`"),
     Column("reward_position", Kind.INTEGER, "where it sits in the response", optional=True),
+    Column("metadata", Kind.JSON, "of the session: healer counters, history causes"),
 )
 COLUMNS = (
     *ROW,
@@ -50,6 +51,7 @@ def row_values(source: TraceSource, one: SessionRow, number: int) -> dict[str, A
         "is_drop": row.is_drop,
         "reward": row.final_reward if rewarded else source.rules.reward_fillna_value,
         "reward_position": len(row.response_ids) - 1 if rewarded else None,
+        "metadata": source.history,
     }
 
 

@@ -1,6 +1,6 @@
 """`triplets`: a row a call: prompt, response, reward, and what is known about them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainer_export.samples.rewards import number_of
@@ -23,7 +23,7 @@ COLUMNS = (
     Column("prompt", Kind.JSON, "messages as recorded", optional=True),
     Column("response", Kind.JSON, "as recorded", optional=True),
     Column("image_urls", Kind.TEXTS, "of the prompt"),
-    Column("metadata", Kind.JSON, "of request and response, as recorded"),
+    Column("metadata", Kind.JSON, "of request and response, as recorded; healer counters, history causes"),
 )
 _COLUMN_OF_METADATA = frozenset({"response_id", "agent_name", "rewards", "final_reward"})
 
@@ -52,8 +52,12 @@ def _row(source: TraceSource, number: int, final: float | None) -> dict[str, Any
         "prompt": triplet.prompt.get("raw_content"),
         "response": triplet.response.get("raw_content"),
         "image_urls": [url for url in triplet.prompt.get("image_urls", ()) if isinstance(url, str)],
-        "metadata": {name: value for name, value in metadata.items() if name not in _COLUMN_OF_METADATA},
+        "metadata": _of_the_call(metadata) | source.history,
     }
+
+
+def _of_the_call(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in metadata.items() if name not in _COLUMN_OF_METADATA}
 
 
 def _text(value: Any) -> str | None:

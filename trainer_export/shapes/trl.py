@@ -19,6 +19,7 @@ COLUMNS = (
     Column("reward", Kind.NUMBER, "null where none was reported or it is no number", optional=True),
     Column("rollout_id", Kind.TEXT, "rollout: shared by its rows"),
     Column("status", Kind.TEXT, "`completed`, `truncated`, `aborted` or `pending`"),
+    Column("metadata", Kind.JSON, "as in `native`: the driver's, lifecycle, healer counters, history causes"),
     *IDENTITY,
 )
 
@@ -34,6 +35,7 @@ def _cut(row: SampleRow, place: Place) -> list[Row]:
             "reward": number_of(row.reward),
             "rollout_id": row.rollout_id,
             "status": row.status,
+            "metadata": row.metadata,
             **identity(row),
         }
     ]

@@ -28,6 +28,7 @@ COLUMNS = (
     Column("uid", Kind.TEXT, "group, or the rollout where there is no group: what advantages compare"),
     Column("rollout_id", Kind.TEXT, "rollout: shared by its rows"),
     Column("status", Kind.TEXT, "`completed`, `truncated`, `aborted` or `pending`"),
+    Column("metadata", Kind.JSON, "as in `native`: the driver's, lifecycle, healer counters, history causes"),
     *IDENTITY,
 )
 
@@ -52,6 +53,7 @@ def _cut(row: SampleRow, place: Place) -> list[Row]:
             "uid": row.group_id or row.rollout_id,
             "rollout_id": row.rollout_id,
             "status": row.status,
+            "metadata": row.metadata,
             **identity(row),
         }
     ]
