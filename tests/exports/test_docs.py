@@ -3,9 +3,13 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.client import user
+from tests.fakes.engine import Reply
+from tests.integration.test_cases import says
 from trainer_export.jobs.filters import Filters
 from trainer_export.jobs.request import ExportRules
 from trainer_export.renderers import profile_renderer
@@ -47,26 +51,59 @@ def loops() -> list[str]:
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
+def readme_loops() -> list[str]:
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Training\n")[2].partition("\n## ")[0]
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+
+
 def test_there_are_loops() -> None:
     assert len(loops()) == 3
+    assert len(readme_loops()) == 2
+
+
+class Driver:
+    """What a loop is given: the server's address, an agent that takes one turn, a step that remembers."""
+
+    def __init__(self, client, engine) -> None:
+        self.client, self.engine = client, engine
+        self.seen: list[Any] = []
+
+    def run(self, loop: str) -> None:
+        names = {
+            "SERVER": self.client.url,
+            "TOKEN": None,
+            "run_agent": self.run_agent,
+            "train": self.seen.append,
+        }
+        exec(compile(loop, "loop", "exec"), names)
+
+    def run_agent(self, base_url: str, api_key: str) -> float:
+        session = base_url.split("/sessions/")[1].split("/", maxsplit=1)[0]
+        self.engine.script(Reply([100, 2], message=says("ab")))
+        assert self.client.chat(session, [user("hello")]).status == 200
+        return 1.0
+
+
+@pytest.fixture
+def driver(toy) -> Driver:
+    profile_renderer.cache_clear()
+    return Driver(*toy)
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_the_training_loops_run_as_they_stand(toy, number: int) -> None:
-    profile_renderer.cache_clear()
-    client, engine = toy
-    seen: list[object] = []
+def test_the_training_loops_run_as_they_stand(driver: Driver, number: int) -> None:
+    driver.run(loops()[number])
+    assert driver.seen
 
-    def run_agent(base_url: str, api_key: str) -> float:
-        session = base_url.split("/sessions/")[1].split("/", maxsplit=1)[0]
-        from tests.client import user
-        from tests.fakes.engine import Reply
-        from tests.integration.test_cases import says
 
-        engine.script(Reply([100, 2], message=says("ab")))
-        assert client.chat(session, [user("hello")]).status == 200
-        return 1.0
-
-    names = {"SERVER": client.url, "TOKEN": None, "run_agent": run_agent, "train": seen.append}
-    exec(compile(loops()[number], f"training-loops.md[{number}]", "exec"), names)
-    assert seen
+def test_the_loops_of_the_readme_run_as_they_stand(driver: Driver) -> None:
+    """The first makes a rollout and trains on it, the second is handed the group it finished."""
+    for loop in readme_loops():
+        driver.run(loop)
+    (row,), *groups = driver.seen
+    assert (row["tokens"][-2:], row["loss_mask"], row["reward"], row["weight"]) == ([100, 2], [1, 1], 1.0, 1)
+    assert any("prompt-7" in uids for _, uids in groups)
+    for tensors, uids in groups:
+        assert {len(tensor) for tensor in tensors.values()} == {len(uids)}
+        assert tensors["response_mask"].shape == tensors["responses"].shape
