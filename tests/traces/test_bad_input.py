@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.traces.making import REWARD, call, session, span, triplets
 from trainer_export.traces.adapters import ADAPTERS
 from trainer_export.traces.answers import answer, answer_request, encoded
+from trainer_export.traces.parsing import parse_spans
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -77,6 +78,11 @@ def test_unknown_option_and_adapter():
 
 def test_spans_that_end_before_they_start():
     assert len(triplets([session(), call("c", "s", 9, 1)])) == 1
+
+
+def test_whole_numbers_are_nanoseconds_and_zero_is_unknown():
+    read = parse_spans([span("a", start=1_760_000_000_000_000_000, end=0), span("b", start=0.0, end=5)])
+    assert [(one.start_time, one.end_time) for one in read] == [(1_760_000_000.0, None), (0.0, 5.0)]
 
 
 def test_endless_parent_chains():

@@ -57,6 +57,12 @@ def test_lists_and_gaps():
     assert made["response"]["raw_content"] == [{"role": "a"}]
 
 
+def test_only_the_plain_digits_from_zero_make_a_list():
+    made = converted(gen_ai__prompt__00__role="user", gen_ai__completion__1__role="a")
+    assert made["prompt"]["raw_content"] == {"00": {"role": "user"}}
+    assert made["response"]["raw_content"] == {"1": {"role": "a"}}
+
+
 def test_metadata_is_taken_whole_from_the_first_prefix_that_has_anything():
     made = triplet_of(
         {

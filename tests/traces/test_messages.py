@@ -74,6 +74,15 @@ def test_tool_spans_below_a_call_become_its_tool_calls():
     ]
 
 
+def test_a_tool_call_without_a_type_is_a_function():
+    tool = {"tool.name": "f", "tool.parameters": "{}", "tool.call.id": "call_1"}
+    found = conversations(
+        recorded("t", "c") | {"attributes": tool},
+        recorded(gen_ai__completion__0__role="assistant"),
+    )
+    assert found[0]["messages"][0]["tool_calls"][0]["type"] == "function"
+
+
 def test_tool_definitions():
     found = conversations(
         recorded(

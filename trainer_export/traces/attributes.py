@@ -66,8 +66,7 @@ def _with_lists(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     converted = {key: _with_lists(value) for key, value in node.items()}
-    if converted and all(key.isdigit() for key in converted):
-        count = len(converted)
-        if sorted(int(key) for key in converted) == list(range(count)):
-            return [converted[str(position)] for position in range(count)]
+    positions = [str(position) for position in range(len(converted))]
+    if converted and converted.keys() == set(positions):
+        return [converted[position] for position in positions]
     return converted

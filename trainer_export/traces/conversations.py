@@ -7,6 +7,8 @@ from typing import Any
 
 from trainer_export.traces.reference import ValidationError
 
+FUNCTION = "function"
+"""Type of a tool call that recorded none."""
 _PLAIN_ROLES = frozenset({"developer", "system", "user", "assistant"})
 
 
@@ -34,7 +36,7 @@ def _sent(message: Any) -> dict[str, Any]:
     role = message["role"]
     if role == "assistant" and "tool_calls" in message:
         calls = [
-            _tool_call(call["id"], "function", call["name"], call["arguments"])
+            _tool_call(call["id"], call.get("type", FUNCTION), call["name"], call["arguments"])
             for call in message["tool_calls"]
         ]
         return {"role": "assistant", "content": None, "tool_calls": calls}
@@ -62,7 +64,9 @@ def _received(message: Mapping[str, Any], call: RecordedCall) -> dict[str, Any]:
     answer: dict[str, Any] = {"role": "assistant", "content": message.get("content")}
     if call.tool_calls:
         answer["tool_calls"] = [
-            _tool_call(tool["call"]["id"], tool["call"]["type"], tool["name"], tool["parameters"])
+            _tool_call(
+                tool["call"]["id"], tool["call"].get("type", FUNCTION), tool["name"], tool["parameters"]
+            )
             for tool in call.tool_calls
         ]
     return answer
@@ -78,7 +82,7 @@ def _tool(function: Any) -> dict[str, Any]:
         "description": function.get("description", ""),
         "parameters": _parsed(function["parameters"]),
     }
-    return {"type": "function", "function": definition}
+    return {"type": FUNCTION, "function": definition}
 
 
 def _parsed(parameters: Any) -> Any:

@@ -83,10 +83,10 @@ def _attributes(item: Mapping[str, Any], where: str) -> Attributes:
 
 
 def _seconds(item: Mapping[str, Any], key: str, where: str) -> float | None:
-    """Whole numbers above 1e12 are nanoseconds, as OpenTelemetry writes them."""
+    """Whole numbers are read as OpenTelemetry writes them: nanoseconds above 1e12, and 0 for unknown."""
     value = item.get(key)
-    if value is None:
+    if value is None or (type(value) is int and value == 0):
         return None
-    if isinstance(value, int) and value > _NANOSECONDS_ABOVE:
+    if type(value) is int and value > _NANOSECONDS_ABOVE:
         return value / 1e9
     return to_float(value, f"{where}.{key}")
