@@ -110,9 +110,27 @@ def test_sizes_hold_what_the_targets_need() -> None:
     assert max(FULL.contexts) == 128_000
 
 
+def bench(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, str(Path(__file__).parents[2] / "manage.py"), "bench", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), timeout=60)
+
+
 def test_a_wrong_folder_is_one_clear_line() -> None:
-    command = [sys.executable, str(Path(__file__).parents[2] / "manage.py"), "bench", "--json", "/no/such/f"]
-    ended = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), timeout=60)
+    ended = bench("--json", "/no/such/f")
     assert ended.returncode != 0
     assert "there is no folder /no/such" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_wrong_name_lists_the_measurements() -> None:
+    ended = bench("--only", "turns", "speed")
+    assert ended.returncode != 0
+    assert "there is no speed; choose from turns, contexts" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_only_what_is_asked_for_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throughput, "_WARM_UP", Load(agents=1, turns=2))
+    told = asyncio.run(measured(TINY, "tiny", lambda _: None, ("turns",)))
+    assert "cpu_ms_per_turn" in told
+    assert not told.keys() & {"samples_50k_ms", "bytes_per_turn"}

@@ -30,19 +30,28 @@ class Command(BaseCommand):
         kind = parser.add_mutually_exclusive_group()
         kind.add_argument("--quick", action="store_true", help="at most 3 minutes")
         kind.add_argument("--full", action="store_true", help="everything, half an hour and more")
+        parser.add_argument(
+            "--only", nargs="+", metavar="NAME", help="some of its measurements; a wrong name lists them"
+        )
         parser.add_argument("--json", type=Path, help="file for all figures")
 
-    def handle(self, *, quick: bool, full: bool, json: Path | None, **options: object) -> None:
+    def handle(
+        self, *, quick: bool, full: bool, json: Path | None, only: list[str] | None, **options: object
+    ) -> None:
         """Raises CommandError with one clear line if something is missing."""
         from sessions_app.bench import report, sizes
-        from sessions_app.bench.session import measured
+        from sessions_app.bench.session import NAMES, measured
 
         name = "quick" if quick else "full" if full else "default"
         chosen = {"quick": sizes.QUICK, "default": sizes.DEFAULT, "full": sizes.FULL}[name]
+        if unknown := set(only or ()) - set(NAMES):
+            raise CommandError(
+                f"--only: there is no {', '.join(sorted(unknown))}; choose from {', '.join(NAMES)}"
+            )
         if json is not None and not json.parent.is_dir():
             raise CommandError(f"--json: there is no folder {json.parent}")
         try:
-            found = asyncio.run(measured(chosen, name, self._progress()))
+            found = asyncio.run(measured(chosen, name, self._progress(), only or NAMES))
         except ServiceError as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
