@@ -8,20 +8,27 @@ text. Nesting ends at a fixed depth, so that what can be written can be read aga
 import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 import orjson
 
 from sessions_app.errors import InvalidJson
+from sessions_app.json_spans import elements, member
 
 _DIGITS_TO_ZERO = bytes(0x30 if chr(b) in "0123456789." else 0x20 for b in range(256))
 _LONG_NUMBER = b"0" * 17
-_DECODER = json.JSONDecoder()
-_BLANKS = " \t\n\r"
 DEEPEST = 400
 """Levels of nesting that are written; orjson alone stops at 254."""
 _TOO_DEEP = "invalid JSON body: nested too deeply"
+
+
+class RawJson:
+    """JSON text that stands in a value just as it is."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
 
 
 def loads(data: bytes) -> Any:
@@ -53,7 +60,7 @@ def dumps(value: Any) -> bytes:
     Raises InvalidJson for nesting beyond DEEPEST.
     """
     try:
-        return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+        return orjson.dumps(value, default=_fragment, option=orjson.OPT_SERIALIZE_NUMPY)
     except TypeError:
         return _dumps_exact(value)
 
@@ -83,8 +90,14 @@ def _containers(values: Iterable[Any]) -> list[dict[str, Any] | list[Any]]:
     return [value for value in values if isinstance(value, dict | list)]
 
 
+def _fragment(value: Any) -> orjson.Fragment:
+    if isinstance(value, RawJson):
+        return orjson.Fragment(value.text)
+    raise TypeError
+
+
 def _plain(value: Any) -> Any:
-    return value.tolist()
+    return json.loads(value.text) if isinstance(value, RawJson) else value.tolist()
 
 
 def text_of(value: Any) -> str:
@@ -97,9 +110,11 @@ class MessageTexts:
     is searched from there.
     """
 
-    def __init__(self, body: bytes, messages: list[Any]) -> None:
+    def __init__(self, body: bytes, messages: list[Any], name: str = "messages") -> None:
+        """`name`: of the top-level array."""
         self._body = body
         self._messages = messages
+        self._name = name
         self._next = 0
         """Where the message after the one last found would begin."""
         self._spans: list[str] | None = None
@@ -113,7 +128,7 @@ class MessageTexts:
             for usual in chain((compact,), _spellings_of_json(self._messages[index])):
                 if self._finds(usual):
                     return usual.decode()
-            self._spans = _array_texts(_decoded(self._body), "messages")
+            self._spans = elements(member(_decoded(self._body), self._name))
         own = self._spans[index]
         return own if encodes(own) else compact.decode()
 
@@ -121,6 +136,12 @@ class MessageTexts:
         at = self._next if self._body.startswith(usual, self._next) else self._body.rfind(usual)
         self._next = at + len(usual) + 1
         return at >= 0
+
+
+def own_member(body: bytes, name: str) -> str | None:
+    """A member of a body as it is spelled; None where it has none, or one that no column takes."""
+    text = member(_decoded(body), name)
+    return text if text is not None and encodes(text) else None
 
 
 def _spellings_of_json(message: Any) -> Iterator[bytes]:
@@ -151,39 +172,3 @@ def storable(text: str) -> str:
     if "\x00" in text:
         text = text.replace("\x00", "\\u0000")
     return text if encodes(text) else text.encode("utf-8", "backslashreplace").decode()
-
-
-def _array_texts(text: str, name: str) -> list[str]:
-    """Texts of the elements of a top-level array; the last of equal keys wins, as in the parsed value."""
-    found: list[str] = []
-    at = _skip_blanks(text, _skip_blanks(text, 0) + 1)
-    while text[at] != "}":
-        key, at = scanstring(text, at + 1, False)
-        at = _skip_blanks(text, _skip_blanks(text, at) + 1)
-        if key == name and text[at] == "[":
-            found, at = _element_texts(text, at)
-        else:
-            at = _DECODER.raw_decode(text, at)[1]
-        at = _after_comma(text, at)
-    return found
-
-
-def _element_texts(text: str, at: int) -> tuple[list[str], int]:
-    elements = []
-    at = _skip_blanks(text, at + 1)
-    while text[at] != "]":
-        end = _DECODER.raw_decode(text, at)[1]
-        elements.append(text[at:end])
-        at = _after_comma(text, end)
-    return elements, at + 1
-
-
-def _after_comma(text: str, at: int) -> int:
-    at = _skip_blanks(text, at)
-    return _skip_blanks(text, at + 1) if text[at] == "," else at
-
-
-def _skip_blanks(text: str, at: int) -> int:
-    while text[at] in _BLANKS:
-        at += 1
-    return at

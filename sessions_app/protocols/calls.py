@@ -5,12 +5,14 @@ stored, as far as its protocol can say them.
 """
 
 import json
-from typing import Any
+from typing import Any, NoReturn
 from uuid import uuid4
+
+from sessions_app.json_spans import respaced
+from sessions_app.json_text import encodes
 
 RAW_ARGUMENTS = "_raw_arguments"
 """Key that carries arguments which are no JSON object, where a protocol takes objects only."""
-_READABLE = json.JSONEncoder(ensure_ascii=False)
 _OURS, _ANTHROPIC = "call_", "toolu_"
 
 
@@ -32,21 +34,28 @@ def arguments_object(arguments: Any) -> dict[str, Any]:
     if arguments is None or arguments == "":
         return {}
     try:
-        value = json.loads(arguments)
+        value = _DECODER.decode(arguments)
     except (ValueError, TypeError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {RAW_ARGUMENTS: arguments}
 
 
-def arguments_text(value: dict[str, Any]) -> str:
-    """The arguments of an object, spelled as most engines spell them; keys stay in the client's order."""
+def arguments_text(value: dict[str, Any], spelled: str | None = None) -> str:
+    """The arguments of an object, with the blanks that most engines set; keys stay in the client's order.
+
+    `spelled`: the client's own text of the object, whose numbers may say more than their values.
+    """
     if len(value) == 1 and isinstance(value.get(RAW_ARGUMENTS), str):
         return str(value[RAW_ARGUMENTS])
+    if spelled is not None:
+        return respaced(spelled)
     text = _READABLE.encode(value)
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value)
-    return text
+    return text if text.isascii() or encodes(text) else respaced(json.dumps(value))
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+_READABLE = json.JSONEncoder(ensure_ascii=False)
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)

@@ -184,7 +184,8 @@ async def load_messages(db: Executor, session_id: UUID, seqs: Sequence[int]) -> 
 async def load_path_messages(db: Executor, session_id: UUID, seq: int) -> list[PathMessage]:
     """Messages of a whole path in order."""
     rows = await db.fetch_all(
-        _PATH + "SELECT m.node_seq, m.position, m.body, m.generated FROM path JOIN sessions_app_message m "
+        _PATH + "SELECT m.node_seq, m.position, m.body, m.generated, m.sidecar "
+        "FROM path JOIN sessions_app_message m "
         "ON m.session_id = %(session)s AND m.node_seq = path.seq ORDER BY m.node_seq, m.position",
         {"session": session_id, "seq": seq},
     )

@@ -102,6 +102,7 @@ class PathMessage:
     body: str
     """JSON text."""
     generated: bool
+    sidecar: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,9 @@ class Spelling:
     known_digest: bytes
     """Of these."""
 
-    def of_leading(self, messages: list[dict[str, Any]], count: int) -> bytes:
+    def of_leading(self, spelled: list[Any], count: int) -> bytes:
         """Of the first `count` messages of the request."""
-        return self.known_digest if count == self.known else spelling_digest(messages[:count])
+        return self.known_digest if count == self.known else spelling_digest(spelled[:count])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,19 @@ class Beginnings:
         self._known: OrderedDict[UUID, _Beginning] = OrderedDict()
         self._keys = 0
 
-    def read(self, session_id: UUID, messages: list[dict[str, Any]], matcher: MessageMatcher) -> Read:
-        """Keys and spelling of a request's messages. Raises what the matcher raises."""
+    def read(
+        self,
+        session_id: UUID,
+        messages: list[dict[str, Any]],
+        matcher: MessageMatcher,
+        own: list[Any] | None = None,
+    ) -> Read:
+        """Keys and spelling of a request's messages. Raises what the matcher raises.
+
+        `own`: what tells the client's spellings apart, one for each message, where the messages do not.
+        """
         try:
-            spelled = _spelled(messages)
+            spelled = _spelled(messages if own is None else own)
         except ValueError:
             return Read(History.of(messages, matcher), None)
         known = self._known.get(session_id)
@@ -102,7 +111,7 @@ class Beginnings:
             self._keys -= len(self._known.popitem(last=False)[1].keys)
 
 
-def spelling_digest(messages: list[dict[str, Any]]) -> bytes:
+def spelling_digest(messages: list[Any]) -> bytes:
     """16 bytes over messages as they are spelled. Raises InvalidJson on messages too deep to be stored."""
     try:
         spelled = _spelled(messages)
@@ -111,7 +120,7 @@ def spelling_digest(messages: list[dict[str, Any]]) -> bytes:
     return sha256(spelled).digest()[:_DIGEST_BYTES]
 
 
-def _spelled(messages: list[dict[str, Any]]) -> memoryview:
+def _spelled(messages: list[Any]) -> memoryview:
     """Bytes that are equal exactly for equal messages, values told apart by type; those of a few messages
     begin those of more. Raises ValueError on what is too deep.
     """

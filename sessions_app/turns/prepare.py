@@ -90,7 +90,7 @@ class Preparation:
     ) -> Prepared:
         """The prepared turn. Raises what refuses it; the caller records that."""
         renderer = profile.renderer.with_kwargs(request.template_kwargs)
-        read = self._beginnings.read(settings.id, request.messages, matcher)
+        read = self._beginnings.read(settings.id, request.messages, matcher, request.spelled)
         history = read.history
         rollback = settings.history_policy == "rollback"
         head = None if rollback else profile.heads.head_of(renderer, request.tools)
@@ -175,7 +175,11 @@ class Preparation:
         if raw.leading is None or attachment.parent is None:
             return raw
         stored = await attach.load_path_messages(self._db, settings.id, attachment.parent.node.seq)
-        return replace(raw, leading=recording.respelled(request.messages, stored))
+        return replace(
+            raw,
+            leading=recording.respelled(request.messages, stored),
+            beyond=recording.beyond(request, stored),
+        )
 
     async def rerendered(self, prepared: Prepared, fed: Ids) -> Prepared:
         """The turn of an engine that rendered the messages itself: a fork where its ids do not go on."""

@@ -6,19 +6,21 @@ order and values come back as they were; what a client sent in that form is wrap
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from sessions_app.backends.base import Generation
-from sessions_app.json_text import loads, storable, text_of
+from sessions_app.json_text import RawJson, loads, storable, text_of
 from sessions_app.packing import Ids
 from sessions_app.store.values import AttachRow, PathMessage, Reply, SideData
 from sessions_app.turns.beginnings import Spelling, spelling_digest
 from sessions_app.turns.values import ChatRequest
 
 MARKER, WRAPPED = "$tito", "value"
+REPLAYED = "replayed"
+"""In `client_params`: what a protocol's client replayed otherwise than it is stored, by message."""
 MESSAGES, TOOLS, PROMPT, COMPLETION, LOGPROBS = "messages", "tools", "prompt", "completion", "logprobs"
 
 
@@ -32,10 +34,11 @@ def request_params(body: Mapping[str, Any], prompt: Ids) -> str:
     return text_of({name: _param(name, value, prompt) for name, value in body.items()})
 
 
-def client_params(request: ChatRequest, sent_as_chat: bool) -> str | None:
+def client_params(request: ChatRequest, sent_as_chat: bool, raw: "RawDelta") -> str | None:
     """What the client asked for and the outgoing body cannot say; None where that says it all."""
     if request.own_params is not None:
-        return text_of(dict(request.own_params))
+        replayed = {str(index): RawJson(text) for index, text in raw.beyond.items()}
+        return text_of({**request.own_params, **({REPLAYED: replayed} if replayed else {})})
     if sent_as_chat:
         return None
     kept = {name: value for name, value in request.body.items() if name not in (MESSAGES, TOOLS)}
@@ -77,21 +80,36 @@ class RawDelta:
     """Where there is no base: JSON object of the matched messages not spelled as stored, by index."""
     tail: str
     """JSON list of the new messages."""
+    beyond: Mapping[int, str] = field(default_factory=dict)
+    """Of replayed messages, what the client of another protocol sent beyond what is stored; where there is
+    a base, of the reply alone. JSON lists."""
 
 
 def raw_delta(request: ChatRequest, parent: AttachRow | None, spelling: Spelling | None) -> RawDelta:
     """How the client spelled the history it replayed. `spelling`: of the request, where it is known."""
     messages = request.messages
     tail = _json_list(request, parent.node.message_count if parent else 0)
-    spelling = spelling or Spelling(spelling_digest(messages), 0, b"")
+    spelling = spelling or Spelling(spelling_digest(request.spelled), 0, b"")
     digest = spelling.digest
     if parent is None:
         return RawDelta(digest, 0, None, None, tail)
     reply_at = parent.node.message_count - 1
-    if spelling.of_leading(messages, reply_at) != parent.node.raw_digest:
+    if spelling.of_leading(request.spelled, reply_at) != parent.node.raw_digest:
         return RawDelta(digest, 0, None, _NOT_COMPARED, tail)
     reply = text_of(messages[reply_at])
-    return RawDelta(digest, reply_at, None if reply == parent.reply_body else reply, None, tail)
+    stored = PathMessage(parent.node.seq, reply_at, parent.reply_body, generated=True)
+    own = request.own.beyond(reply_at, stored) if request.own else None
+    kept = {} if own is None else {reply_at: own}
+    return RawDelta(digest, reply_at, None if reply == parent.reply_body else reply, None, tail, kept)
+
+
+def beyond(request: ChatRequest, stored: Sequence[PathMessage]) -> dict[int, str]:
+    """What the client replayed otherwise than it is stored, by index."""
+    if request.own is None:
+        return {}
+    pairs = zip(range(len(request.messages)), stored, strict=False)
+    found = ((index, request.own.beyond(index, message)) for index, message in pairs)
+    return {index: own for index, own in found if own is not None}
 
 
 def respelled(messages: Sequence[Any], stored: Sequence[PathMessage]) -> str:

@@ -9,6 +9,7 @@ from uuid import UUID
 from sessions_app.backends.base import Generation
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.store.commit import LateReason
+from sessions_app.store.values import PathMessage
 from sessions_app.turns.stopwatch import NO_STOPWATCH, Stopwatch
 
 
@@ -17,6 +18,17 @@ class Texts(Protocol):
 
     def text(self, index: int) -> str:
         """The message at an index, exactly as the client sent it."""
+        ...
+
+
+class OwnSpelling(Protocol):
+    """How a client spelled the messages of a request, where its protocol is not that of the messages."""
+
+    values: list[Any]
+    """One for each message: equal exactly where the client said the same, also beyond the message."""
+
+    def beyond(self, index: int, stored: PathMessage) -> str | None:
+        """JSON list of what the client sent for a replayed message; None where the stored one says it."""
         ...
 
 
@@ -60,6 +72,13 @@ class ChatRequest:
     """What the protocol said of a message beyond its canonical form, by index, as JSON text."""
     own_params: Mapping[str, Any] | None = None
     """What the client's body said beside messages and tools, in its own words; None = as in `body`."""
+    own: OwnSpelling | None = None
+    """None where the messages are the client's own."""
+
+    @property
+    def spelled(self) -> list[Any]:
+        """What tells one spelling of the messages from another."""
+        return self.messages if self.own is None else self.own.values
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,24 @@ def test_a_reply_is_one_assistant_message() -> None:
     }
 
 
+def test_arguments_keep_every_digit_and_key() -> None:
+    spelled = '{"x":0.12345678901234567890, "n":123456789012345678901,"e":1e2 ,"z":-0,"u":"\\u00e9","e":1.50}'
+    plain = '{"role":"assistant","content":[{"type":"tool_use","id":"t0","name":"ls","input":{"a":1.5}}]}'
+    call = '{"type":"tool_use", "input":' + spelled + ',"id":"t1","name":"ls"}'
+    reply = '{"role":"assistant","content":[{"type":"text","text":"x"},' + call + "]}"
+    first, second = ANTHROPIC.read(incoming('{"messages":[' + plain + "," + reply + "]}")).messages
+    assert first["tool_calls"][0]["function"]["arguments"] == '{"a": 1.5}'
+    assert second["tool_calls"][0]["function"]["arguments"] == (
+        '{"x": 0.12345678901234567890, "n": 123456789012345678901, "e": 1e2, "z": -0, "u": "é", "e": 1.50}'
+    )
+
+
+def test_the_system_prompt_beside_is_spelled_as_sent() -> None:
+    system = '[ {"type":"text","text":"s","odd":0.12345678901234567890} ]'
+    sidecars = ANTHROPIC.read(incoming(f'{{"messages":[],"system":{system}}}')).sidecars
+    assert sidecars[0] == f'[{{"system":{system}}}]'
+
+
 @pytest.mark.parametrize("system", ["s", [{"type": "text", "text": "s", "cache_control": {"type": "e"}}]])
 def test_the_system_prompt_comes_first(system: Any) -> None:
     assert read([user("q")], system=system)[0] == {"role": "system", "content": "s"}

@@ -46,7 +46,16 @@ def test_a_reply_comes_back_as_it_is_stored(content: str, reasoning: str, calls:
     assert ANTHROPIC.read(incoming({"messages": replayed})).messages[1] == stored
 
 
-@pytest.mark.parametrize("arguments", ["not json", "[1]", '{"a":'])
+def test_a_reply_tells_every_digit_that_was_sampled() -> None:
+    arguments = '{"x": 0.12345678901234567890, "n": 123456789012345678901, "e": 1e400}'
+    call = {"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": arguments}}
+    turn = result({"role": "assistant", "content": "é", "tool_calls": [call]})
+    assert arguments.encode() in ANTHROPIC.reply(turn, request())
+    turn = result({"role": "assistant", "content": "\ud83d", "tool_calls": [call]})
+    assert b'"x":0.1234567890123456' in ANTHROPIC.reply(turn, request())
+
+
+@pytest.mark.parametrize("arguments", ["not json", "[1]", '{"a":', '{"a": NaN}'])
 def test_malformed_arguments_travel_as_they_are(arguments: str) -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": arguments}}
     stored = {"role": "assistant", "content": "", "tool_calls": [call]}

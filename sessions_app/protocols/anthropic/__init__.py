@@ -30,7 +30,7 @@ class AnthropicMessages:
 
     def reply(self, result: TurnResult, request: ChatRequest) -> bytes:
         """See WireProtocol."""
-        return dumps(replying.message_of(result, request))
+        return replying.reply_of(result, request)
 
     def events(self, result: TurnResult, request: ChatRequest) -> Iterator[bytes]:
         """See WireProtocol."""

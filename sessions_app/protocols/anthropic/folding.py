@@ -5,7 +5,7 @@ a reply, so a history that grew at its end still does so after folding; only pol
 reference gateway does, into the nearest earlier user message wherever that stands.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,8 @@ class Spoken:
     where: str
     """Its place in the request, for errors."""
     own: tuple[Own, ...]
+    inputs: Sequence[str | None] = ()
+    """Of each block of a reply, its `input` as spelled; empty where the values say all of it."""
 
 
 def text_block(text: str) -> dict[str, Any]:

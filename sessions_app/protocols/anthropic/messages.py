@@ -5,15 +5,16 @@ in it; `apart` makes each block a message of its own, as the reference gateway d
 messages. What the model cannot be shown is refused, never turned into text.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from sessions_app.errors import InvalidMessages, UnsupportedContent
-from sessions_app.json_text import MessageTexts, text_of
+from sessions_app.json_spans import elements, member
+from sessions_app.json_text import MessageTexts, own_member, text_of
 from sessions_app.protocols.anthropic.folding import Spoken, folded, text_block
 from sessions_app.protocols.calls import arguments_text, canonical_id
-from sessions_app.protocols.canonical import Canonical
+from sessions_app.protocols.canonical import Canonical, Own
 
 _ROLES = ("user", "assistant", "system")
 _NOT_SHOWN = ("redacted_thinking",)
@@ -24,7 +25,7 @@ def canonical_messages(value: Mapping[str, Any], body: bytes, *, apart: bool) ->
     """The whole conversation of a request."""
     spoken = list(_spoken(value.get("messages"), body))
     system = value.get("system")
-    head = [] if not system else [_system(system)]
+    head = [] if not system else [_system(system, body)]
     conversation = folded(spoken, across_replies=apart)
     return [*head, *(canonical for message in conversation for canonical in _canonical(message, apart))]
 
@@ -33,6 +34,7 @@ def _spoken(messages: Any, body: bytes) -> Iterator[Spoken]:
     if not isinstance(messages, list):
         raise InvalidMessages("messages must be a list")
     texts = MessageTexts(body, messages)
+    with_calls = any(_calls_something(message) for message in messages)
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
         if not isinstance(message, dict):
@@ -41,7 +43,27 @@ def _spoken(messages: Any, body: bytes) -> Iterator[Spoken]:
         if role not in _ROLES:
             raise InvalidMessages(f"{where}.role must be one of {', '.join(_ROLES)}")
         blocks = tuple(_blocks(message.get("content"), f"{where}.content"))
-        yield Spoken(role, blocks, f"{where}.content", (partial(texts.text, index),))
+        own = Own(message, partial(texts.text, index))
+        inputs = _inputs(texts, index, message) if with_calls else ()
+        yield Spoken(role, blocks, f"{where}.content", (own,), inputs)
+
+
+def _calls_something(message: Any) -> bool:
+    content = message.get("content") if isinstance(message, dict) else None
+    return isinstance(content, list) and any(
+        isinstance(block, dict) and block.get("type") == "tool_use" for block in content
+    )
+
+
+def _inputs(texts: MessageTexts, index: int, message: dict[str, Any]) -> Sequence[str | None]:
+    """The `input` of each block in the client's own text; none where its values say all of it.
+
+    Asked for every message in order: then the body is searched once.
+    """
+    text = texts.text(index)
+    if not _calls_something(message) or text == text_of(message):
+        return ()
+    return [member(block, "input") for block in elements(member(text, "content"))]
 
 
 def _blocks(content: Any, where: str) -> Iterator[dict[str, Any]]:
@@ -56,9 +78,18 @@ def _blocks(content: Any, where: str) -> Iterator[dict[str, Any]]:
         yield block
 
 
-def _system(system: Any) -> Canonical:
+def _system(system: Any, body: bytes) -> Canonical:
     text = _texts_joined(tuple(_blocks(system, "system")), "system")
-    return Canonical({"role": "system", "content": text}, (lambda: text_of({"system": system}),))
+    own = {"system": system}
+    return Canonical({"role": "system", "content": text}, (Own(own, partial(_system_text, own, body)),))
+
+
+def _system_text(own: dict[str, Any], body: bytes) -> str:
+    usual = text_of(own)
+    if usual[1:-1].encode() in body:
+        return usual
+    spelled = own_member(body, "system")
+    return usual if spelled is None else f'{{"system":{spelled}}}'
 
 
 def _canonical(message: Spoken, apart: bool) -> list[Canonical]:
@@ -110,7 +141,8 @@ def _assistant(message: Spoken) -> dict[str, Any]:
         if block["type"] == "thinking":
             thoughts.append(_field(block, "thinking", where))
         elif block["type"] == "tool_use":
-            calls.append(_call(block, where))
+            spelled = message.inputs[index] if message.inputs else None
+            calls.append(_call(block, where, spelled))
         elif block["type"] not in _NOT_SHOWN:
             texts.append(_text(block, where))
     canonical: dict[str, Any] = {"role": "assistant", "content": "".join(texts)}
@@ -121,14 +153,15 @@ def _assistant(message: Spoken) -> dict[str, Any]:
     return canonical
 
 
-def _call(block: dict[str, Any], where: str) -> dict[str, Any]:
+def _call(block: dict[str, Any], where: str, spelled: str | None) -> dict[str, Any]:
     given = block.get("input")
     if given is not None and not isinstance(given, dict):
         raise InvalidMessages(f"{where}.input must be an object")
+    arguments = arguments_text(given, spelled) if given else "{}"
     return {
         "id": canonical_id(_field(block, "id", where)),
         "type": "function",
-        "function": {"name": _field(block, "name", where), "arguments": arguments_text(given or {})},
+        "function": {"name": _field(block, "name", where), "arguments": arguments},
     }
 
 

@@ -4,12 +4,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sessions_app.errors import BadRequest, InvalidSampling, InvalidTools
+from sessions_app.json_text import loads
 from sessions_app.protocols.anthropic.messages import canonical_messages
+from sessions_app.protocols.anthropic.replying import content_blocks
 from sessions_app.protocols.base import Incoming
-from sessions_app.protocols.canonical import CanonicalTexts, Sidecars
+from sessions_app.protocols.canonical import CanonicalTexts, OwnSpelling, Sidecars
 from sessions_app.protocols.openai_chat import check_refused_fields, read_template_kwargs
 from sessions_app.protocols.sampling import check_sampling
-from sessions_app.store.values import SessionSettings
+from sessions_app.store.values import PathMessage, SessionSettings
 from sessions_app.turns.values import ChatRequest
 
 _SAMPLING = (
@@ -41,7 +43,21 @@ def read_request(incoming: Incoming) -> ChatRequest:
         stream=incoming.wants_stream,
         sidecars=Sidecars(said),
         own_params=_own_params(value),
+        own=OwnSpelling("messages", said, _told, _without_markers),
     )
+
+
+def _told(reply: PathMessage) -> list[list[Any]]:
+    return [[{"role": "assistant", "content": content_blocks(loads(reply.body.encode()))}]]
+
+
+def _without_markers(value: Any) -> Any:
+    """A message without its cache markers, which move; where they stand is told in the parameters."""
+    name = "content" if "content" in value else "system"
+    content = value.get(name)
+    if not isinstance(content, list) or not any("cache_control" in block for block in content):
+        return value
+    return {**value, name: [_beside(block, ("cache_control",)) for block in content]}
 
 
 def _own_params(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,16 +67,16 @@ def _own_params(value: Mapping[str, Any]) -> dict[str, Any]:
     tools = [_beside(tool, _TOOL_FIELDS) for tool in value.get("tools") or []]
     if any(tools):
         kept["tools"] = tools
-    markers = list(_cache_markers(value["messages"]))
+    markers = list(_cache_markers(value))
     if markers:
         kept["cache_markers"] = markers
     return kept
 
 
-def _cache_markers(messages: list[dict[str, Any]]) -> Iterator[list[Any]]:
-    """Message, block and marker of each marked block."""
-    for at, message in enumerate(messages):
-        content = message["content"]
+def _cache_markers(value: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """Message (null: the system prompt), block and marker of each marked block."""
+    said = [(at, each["content"]) for at, each in enumerate(value["messages"])]
+    for at, content in [(None, value.get("system")), *said]:
         for index, block in enumerate(content if isinstance(content, list) else ()):
             if "cache_control" in block:
                 yield [at, index, block["cache_control"]]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from sessions_app.json_text import dumps, text_of
+from sessions_app.json_text import RawJson, dumps, text_of
 from sessions_app.protocols.calls import RAW_ARGUMENTS, anthropic_id, arguments_object
 from sessions_app.turns.values import ChatRequest, TurnResult
 
@@ -45,6 +45,16 @@ def content_blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
         blocks.append({"type": "text", "text": content})
     blocks += [_tool_use(call) for call in _calls(message)]
     return blocks or [{"type": "text", "text": ""}]
+
+
+def reply_of(result: TurnResult, request: ChatRequest) -> bytes:
+    """The whole message as JSON, arguments with every digit that was sampled."""
+    message, spellings = message_of(result, request), iter(_spellings(result.message))
+    message["content"] = [
+        {**block, "input": RawJson(next(spellings))} if block["type"] == "tool_use" else block
+        for block in message["content"]
+    ]
+    return dumps(message)
 
 
 def stream_events(result: TurnResult, request: ChatRequest) -> Iterator[bytes]:

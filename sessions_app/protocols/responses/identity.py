@@ -12,7 +12,12 @@ def response_id(result: TurnResult) -> str:
     """The id of a result. A reply that was attached nowhere cannot be continued, and its id leads nowhere."""
     if result.node_seq is None:
         return f"resp_{uuid4().hex}"
-    return f"resp_{result.session_id.hex}{result.node_seq:08x}"
+    return id_of_node(result.session_id, result.node_seq)
+
+
+def id_of_node(session_id: UUID, seq: int) -> str:
+    """The id of the response that a node stands for."""
+    return f"resp_{session_id.hex}{seq:08x}"
 
 
 def node_of(text: object) -> tuple[UUID, int] | None:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from sessions_app.errors import InvalidMessages, UnsupportedContent
-from sessions_app.json_text import text_of
+from sessions_app.json_text import MessageTexts, text_of
 from sessions_app.protocols.canonical import Canonical, Own
 
 _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
@@ -39,19 +39,20 @@ class _Reply:
         return Canonical(message, tuple(self.own))
 
 
-def canonical_messages(given: Any) -> list[Canonical]:
+def canonical_messages(given: Any, body: bytes) -> list[Canonical]:
     """The messages of `input`: a text, or a list of items."""
     if isinstance(given, str):
-        return [Canonical({"role": "user", "content": given}, (partial(text_of, given),))]
+        own = Own(given, partial(text_of, given))
+        return [Canonical({"role": "user", "content": given}, (own,))]
     if not isinstance(given, list):
         raise InvalidMessages("input must be text or a list of items")
-    return list(_collected(enumerate(given)))
+    return list(_collected(given, MessageTexts(body, given, "input")))
 
 
-def _collected(items: Iterable[tuple[int, Any]]) -> Iterator[Canonical]:
+def _collected(items: Iterable[Any], texts: MessageTexts) -> Iterator[Canonical]:
     reply: _Reply | None = None
-    for index, item in items:
-        where = f"input[{index}]"
+    for index, item in enumerate(items):
+        where, own = f"input[{index}]", Own(item, partial(texts.text, index))
         if not isinstance(item, dict):
             raise InvalidMessages(f"{where} must be an object")
         kind = item.get("type") or "message"
@@ -59,12 +60,13 @@ def _collected(items: Iterable[tuple[int, Any]]) -> Iterator[Canonical]:
             if reply is not None:
                 yield reply.canonical()
             reply = None
-            yield Canonical(_other(item, kind, where), (partial(text_of, item),))
+            yield Canonical(_other(item, kind, where), (own,))
             continue
         if reply is not None and _begins_another(reply, kind):
             yield reply.canonical()
             reply = None
         reply = reply or _Reply()
+        reply.own.append(own)
         _collect(reply, item, kind, where)
     if reply is not None:
         yield reply.canonical()
@@ -82,7 +84,6 @@ def _begins_another(reply: _Reply, kind: str) -> bool:
 
 
 def _collect(reply: _Reply, item: dict[str, Any], kind: str, where: str) -> None:
-    reply.own.append(partial(text_of, item))
     if kind == "reasoning":
         reply.reasoning.append(_reasoning(item))
     elif kind == "function_call":

@@ -4,14 +4,18 @@ import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from sessions_app.errors import BadRequest, InvalidArgument, InvalidTools
-from sessions_app.json_text import text_of
+from sessions_app.json_text import loads, text_of
 from sessions_app.protocols.base import Incoming
-from sessions_app.protocols.canonical import Canonical, Sidecars
+from sessions_app.protocols.canonical import Canonical, Own, OwnSpelling, Sidecars
 from sessions_app.protocols.openai_chat import check_refused_fields, read_template_kwargs
+from sessions_app.protocols.responses.identity import id_of_node
 from sessions_app.protocols.responses.items import canonical_messages
+from sessions_app.protocols.responses.replying import items_of
 from sessions_app.protocols.sampling import check_sampling
+from sessions_app.store.values import PathMessage
 from sessions_app.turns.values import ChatRequest
 
 _SAMPLING = (
@@ -48,7 +52,8 @@ def read_request(incoming: Incoming) -> ChatRequest:
     for name, instead in _UNSUPPORTED.items():
         if value.get(name):
             raise InvalidArgument(f"{name} is not supported: {instead}")
-    said = [*_begun(value, incoming.previous), *canonical_messages(value.get("input", []))]
+    begun = _begun(value, incoming.previous)
+    said = [*begun, *canonical_messages(value.get("input", []), incoming.arrival.body)]
     messages = [each.message for each in said]
     tools = read_tools(value)
     unchanged = _unchanged(incoming.previous, messages)
@@ -62,7 +67,13 @@ def read_request(incoming: Incoming) -> ChatRequest:
         stream=incoming.wants_stream,
         sidecars=Sidecars(said),
         own_params=_own_params(value),
+        own=OwnSpelling("responses", said, partial(_told, incoming.settings.id)),
     )
+
+
+def _told(session_id: UUID, reply: PathMessage) -> list[list[Any]]:
+    message, response = loads(reply.body.encode()), id_of_node(session_id, reply.node_seq)
+    return [items_of(message, response, "completed", with_sealed=sealed) for sealed in (False, True)]
 
 
 def _own_params(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,7 +95,8 @@ def _begun(value: Mapping[str, Any], previous: Any) -> list[Canonical]:
         return stored
     if not isinstance(instructions, str):
         raise BadRequest("instructions must be text")
-    own = partial(text_of, {"instructions": instructions})
+    said = {"instructions": instructions}
+    own = Own(said, partial(text_of, said))
     head = Canonical({"role": "system", "content": instructions}, (own,))
     if stored and stored[0].message.get("role") == "system":
         return stored if stored[0].message.get("content") == instructions else [head, *stored[1:]]

@@ -31,13 +31,21 @@ def response_of(result: TurnResult, request: ChatRequest) -> dict[str, Any]:
 
 def output_items(result: TurnResult, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Reasoning, message, calls."""
-    message, name = result.message, response_id(result).removeprefix("resp_")
     status = "incomplete" if result.generation.finish_reason == "length" else "completed"
+    with_sealed = _SEALED_REASONING in (asked.get("include") or ())
+    return items_of(result.message, response_id(result), status, with_sealed=with_sealed)
+
+
+def items_of(
+    message: Mapping[str, Any], response: str, status: str, *, with_sealed: bool
+) -> list[dict[str, Any]]:
+    """The items of a reply. `response`: the id of its response."""
+    name = response.removeprefix("resp_")
     reasoning, content = message.get("reasoning_content"), message.get("content")
     calls = [call for call in message.get("tool_calls") or [] if isinstance(call, Mapping)]
     items = []
     if reasoning:
-        items.append(_reasoning(reasoning, f"rs_{name}", _SEALED_REASONING in (asked.get("include") or ())))
+        items.append(_reasoning(reasoning, f"rs_{name}", with_sealed))
     if content or not (reasoning or calls):
         items.append(_message(content or "", f"msg_{name}", status))
     return items + [_call(call, f"fc_{name}{index}", status) for index, call in enumerate(calls)]
