@@ -1,11 +1,13 @@
 """JSON in and out without altering a value: fast where that is exact, the standard library elsewhere.
 
 orjson turns integers beyond 64 bit into floats, rounds long decimals and refuses NaN literals and lone
-surrogates. A body that may hold such a thing is read by `json`, whose wording also stands in the error
-text. Nesting ends at a fixed depth, so that what can be written can be read again on any stack.
+surrogates, and writes NaN and infinities as null. A body that may hold such a thing is read by `json`, whose
+wording also stands in the error text; what is stored or passed on is written by `exact`, what is only shown
+by `dumps`. Nesting ends at a fixed depth, so that what can be written can be read again on any stack.
 """
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -54,8 +56,35 @@ def _loads_exact(data: bytes) -> Any:
         raise InvalidJson(f"invalid JSON body: {error}") from None
 
 
+def exact(value: Any) -> bytes:
+    """As `dumps`, with NaN and infinities as the literals that Python's `json` reads and writes."""
+    data = dumps(value)
+    return _dumps_exact(value) if b"null" in data and has_non_finite(value) else data
+
+
+def has_non_finite(value: object) -> bool:
+    """Whether a NaN or an infinity stands anywhere in a value. Arrays are taken to hold none."""
+    match value:
+        case float():
+            return not math.isfinite(value)
+        case dict():
+            return any(map(has_non_finite, value.values()))
+        case list() | tuple():
+            return any(map(has_non_finite, value))
+        case _:
+            return False
+
+
+def may_hold_non_finite(text: str | bytes) -> bool:
+    """Whether a JSON text can hold a literal that is no number."""
+    if isinstance(text, str):
+        return "NaN" in text or "Infinity" in text
+    return b"NaN" in text or b"Infinity" in text
+
+
 def dumps(value: Any) -> bytes:
     """Compact UTF-8 JSON; values that orjson cannot write are written by `json`, lone surrogates escaped.
+    NaN and infinities are null, as every JSON reader understands.
 
     Raises InvalidJson for nesting beyond DEEPEST.
     """
@@ -101,8 +130,8 @@ def _plain(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """The same as text, for columns that store JSON."""
-    return dumps(value).decode()
+    """`exact` as text, for columns that store JSON."""
+    return exact(value).decode()
 
 
 class MessageTexts:
@@ -123,7 +152,7 @@ class MessageTexts:
         """JSON text of one message: the compact spelling where the body has just that, else the client's
         own (escaped anew where it holds a lone surrogate, which no database takes as it stands).
         """
-        compact = dumps(self._messages[index])
+        compact = exact(self._messages[index])
         if self._spans is None:
             for usual in chain((compact,), _spellings_of_json(self._messages[index])):
                 if self._finds(usual):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions_app.errors import InvalidJson
-from sessions_app.json_text import DEEPEST, MessageTexts, dumps, loads, storable, text_of
+from sessions_app.json_text import DEEPEST, MessageTexts, dumps, exact, loads, storable, text_of
 
 TEXT = st.text(
     alphabet=st.sampled_from(['"', "\\", "é", "\u2028", "\ud800", "\x00", "a", " ", "{", "]", ","])
@@ -35,6 +35,25 @@ def test_what_is_written_reads_the_same(value: Any) -> None:
     assert "\x00" not in text_of(value)
 
 
+NOT_FINITE = st.sampled_from([float("nan"), float("inf"), float("-inf")])
+ODD_VALUES = st.recursive(
+    st.none() | st.integers() | st.floats() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(ODD_VALUES)
+def test_what_is_stored_or_passed_on_keeps_what_is_no_number(value: Any) -> None:
+    assert repr(json.loads(exact(value))) == repr(value)
+    assert repr(loads(text_of(value).encode())) == repr(value)
+
+
+@given(NOT_FINITE)
+def test_what_is_shown_is_readable_by_everybody(number: float) -> None:
+    assert dumps({"a": [number]}) == b'{"a":[null]}'
+
+
 @given(MESSAGES, st.sampled_from(SPELLINGS), st.sampled_from(["utf-8", "utf-16", "utf-32-be"]), st.randoms())
 def test_the_text_of_a_message_is_its_own(messages: Any, spelling: Any, encoding: str, order: Any) -> None:
     body = json.dumps({"a": ["messages"], "messages": messages, "z": messages[:1]}, **spelling)
@@ -54,6 +73,13 @@ def test_a_client_s_spelling_is_kept() -> None:
     body = ('{"messages": [' + spelled + ', {"n":1.0}], "more": [{"n":1.0}]}').encode()
     texts = MessageTexts(body, loads(body)["messages"])
     assert (texts.text(0), texts.text(1)) == (spelled, '{"n":1.0}')
+
+
+def test_a_message_is_not_taken_for_another_whose_null_looks_like_its_nan() -> None:
+    body = b'{"messages":[{"x":NaN},{"x":null}]}'
+    texts = MessageTexts(body, loads(body)["messages"])
+    assert texts.text(0) == '{"x":NaN}'
+    assert texts.text(1) == '{"x":null}'
 
 
 def test_the_last_of_equal_keys_is_the_one_that_counts() -> None:

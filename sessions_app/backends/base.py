@@ -42,6 +42,8 @@ class GenerationRequest:
     """Rows already held, for additional R3; None = not asked for."""
     worker: str = ""
     """Base URL that served the session's last turn: asked again while it is healthy (prefix cache)."""
+    odd_numbers: bool = False
+    """The client's body may hold NaN or an infinity: what is sent must hold it, too."""
     patient: bool = False
     """429 and 503 with `Retry-After` are waited out and asked again. Never on the reference chat path."""
 

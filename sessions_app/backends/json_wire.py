@@ -6,7 +6,6 @@ word.
 """
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,23 +37,14 @@ def _has_huge_integer(raw: bytes) -> bool:
     return _HUGE_INTEGER in b" %b" % raw.translate(_SHAPES)
 
 
-def dumps_body(body: Mapping[str, Any]) -> bytes:
-    """An outgoing body. Only its parameters are searched for non-finite numbers, never the conversation."""
-    if any(_non_finite(value) for key, value in body.items() if key not in _CONVERSATION):
+def dumps_body(body: Mapping[str, Any], *, odd_numbers: bool = False) -> bytes:
+    """An outgoing body. Its parameters are searched for non-finite numbers; the conversation only where the
+    client's body may hold some (`odd_numbers`).
+    """
+    searched = (value for key, value in body.items() if odd_numbers or key not in _CONVERSATION)
+    if any(map(json_text.has_non_finite, searched)):
         return json.dumps(body, separators=(",", ":"), default=_listed).encode()
     return json_text.dumps(body)
-
-
-def _non_finite(value: object) -> bool:
-    match value:
-        case float():
-            return not math.isfinite(value)
-        case dict():
-            return any(map(_non_finite, value.values()))
-        case list():
-            return any(map(_non_finite, value))
-        case _:
-            return False
 
 
 def _listed(array: Any) -> Any:

@@ -53,7 +53,7 @@ class SglangChat(HttpBackend):
 
     async def generate(self, request: GenerationRequest) -> Generation:
         """One chat completion. An answer other than 200 is raised as it came."""
-        body = json_wire.dumps_body(self.build_body(request))
+        body = json_wire.dumps_body(self.build_body(request), odd_numbers=request.odd_numbers)
         answer = await self._dispatcher.post(
             request, "/v1/chat/completions", body, self.affinity, with_query=True
         )

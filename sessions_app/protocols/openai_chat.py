@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from sessions_app import errors
-from sessions_app.json_text import MessageTexts, dumps
+from sessions_app.json_text import MessageTexts, dumps, exact, may_hold_non_finite
 from sessions_app.protocols import sse
 from sessions_app.protocols.base import Incoming
 from sessions_app.protocols.errors import openai_error
@@ -38,11 +38,11 @@ class OpenAIChat:
 
     def reply(self, result: TurnResult, request: ChatRequest) -> bytes:
         """See WireProtocol."""
-        return dumps(result.reply)
+        return _written(result.reply, result)
 
     def events(self, result: TurnResult, request: ChatRequest) -> Iterator[bytes]:
         """The two events of a stream: one chunk with everything, then the end."""
-        yield b"data: " + dumps(chunk_of(result.reply)) + b"\n\n"
+        yield b"data: " + _written(chunk_of(result.reply), result) + b"\n\n"
         yield b"data: [DONE]\n\n"
 
     def error_body(self, error: errors.TitoError) -> dict[str, Any]:
@@ -60,6 +60,11 @@ class OpenAIChat:
 
 
 CHAT = OpenAIChat()
+
+
+def _written(reply: Mapping[str, Any], result: TurnResult) -> bytes:
+    """As the engine sent it, literals that are no numbers included."""
+    return exact(reply) if may_hold_non_finite(result.generation.reply_text) else dumps(reply)
 
 
 def _with_known_role(message: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from sessions_app.errors import TemplateError
-from sessions_app.json_text import dumps, text_of
+from sessions_app.json_text import exact, text_of
 from sessions_app.rendering.protocol import Renderer
 from sessions_app.store.values import Head
 
@@ -27,7 +27,7 @@ class HeadIndex:
 
     def head_of(self, renderer: Renderer, tools: list[Any] | None) -> Head:
         """The head of a request. Raises InvalidTools on tools that are no definitions."""
-        tools_text = dumps(tools) if tools else b""
+        tools_text = exact(tools) if tools else b""
         kwargs_text = text_of(dict(renderer.template_kwargs))
         digest = _digest(renderer.fingerprint.encode(), tools_text, kwargs_text.encode())
         head = self._heads.get(digest)

@@ -15,12 +15,13 @@ from sessions_app import errors
 from sessions_app.backends.base import Generation
 from sessions_app.backends.reply import client_reply
 from sessions_app.history.causes import AttachKind, Cause
-from sessions_app.packing import EMPTY_IDS, Ids, Logprobs
+from sessions_app.packing import EMPTY_IDS
 from sessions_app.store import attach, claims, read
 from sessions_app.store.claims import Earlier
 from sessions_app.store.commit import LateReason
 from sessions_app.store.pool import Database
-from sessions_app.store.values import SessionSettings
+from sessions_app.store.read import LateRow
+from sessions_app.store.values import SessionSettings, TurnRow
 from sessions_app.turns import reading
 from sessions_app.turns.values import Arrival, TurnResult
 
@@ -139,9 +140,7 @@ class Replays:
         tokens = await attach.load_tokens(self._db, settings.id, seq)
         prompt = tokens[: turn.node.prompt_tokens]
         reply = reading.reply_of(turn, prompt)
-        generation = _generation(
-            reply, turn.completion, turn.logprobs, turn.node.finish_reason, turn.node.response_id
-        )
+        generation = _generation(reply, turn, turn.node.finish_reason, turn.node.response_id)
         return TurnResult(
             session_id=settings.id,
             generation=generation,
@@ -166,7 +165,7 @@ class Replays:
         finish = str(reply.get("choices", [{}])[0].get("finish_reason") or "")
         return TurnResult(
             session_id=settings.id,
-            generation=_generation(reply, late.completion, late.logprobs, finish, reply.get("id")),
+            generation=_generation(reply, late, finish, reply.get("id")),
             message=_message(reply),
             reply=client_reply(reply),
             ill_formed=False,
@@ -186,20 +185,21 @@ def _message(reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _generation(
-    reply: dict[str, Any], ids: Ids, logprobs: Logprobs, finish_reason: str, response_id: str | None
+    reply: dict[str, Any], stored: TurnRow | LateRow, finish_reason: str, response_id: str | None
 ) -> Generation:
     usage = reply.get("usage") or {}
     return Generation(
-        ids=ids,
-        logprobs=logprobs,
+        ids=stored.completion,
+        logprobs=stored.logprobs,
         finish_reason=finish_reason,
         raw_finish_reason=finish_reason,
         message=dict(_message(reply)),
         response_id=response_id,
         weight_version=None,
         prompt_tokens=usage.get("prompt_tokens"),
-        completion_tokens=len(ids),
+        completion_tokens=len(stored.completion),
         cached_tokens=0,
         engine_seconds=None,
         reply=reply,
+        reply_text=stored.response,
     )

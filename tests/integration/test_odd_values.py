@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sessions_app.models import Record
+from sessions_app.models import Message, Record
 from tests.client import Client, reply_of, user
 from tests.fakes.engine import FakeEngine, Reply, Status
 from tests.integration.test_bad_input import toy  # noqa: F401  (fixture)
@@ -124,6 +124,40 @@ def test_odd_replies_are_stored_as_they_came_and_extended(toy: Toy, changes: dic
     engine.script(Reply([102, 2], message=says("ok")))
     extended = client.chat(session, [user("hello"), reply_of(answer), user("ok")])
     assert extended.headers["x-tito-attach"] == "append"
+
+
+@pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity"])
+def test_what_is_no_number_is_passed_on_and_stored_as_it_came(toy: Toy, literal: str) -> None:  # noqa: F811
+    """Contract 2.20; GET shows null, as the reference does."""
+    client, engine = toy
+    session = client.create()
+    body = generated(message={"x": "@"}, meta={"rate": "@"}, top={"y": [None, "@"]})
+    told = json.dumps(body).replace('"@"', literal)
+    engine.script(Status(200, {"Content-Type": "application/json"}, told.encode()))
+    sent = b'{"messages": [{"role": "user", "content": "hello", "x": [null, %b]}], "z": %b}'
+    sent = sent % (literal.encode(), literal.encode())
+    key = {"Idempotency-Key": "odd"}
+    answer = client.call("POST", f"/sessions/{session}/v1/chat/completions", sent, key)
+    assert answer.status == 200, answer.body
+    assert repr(answer.json) == repr(json.loads(told))
+    asked = engine.requests[-1].body
+    assert repr(asked["messages"][0]["x"]) == repr([None, json.loads(literal)])
+    assert repr(asked["z"]) == repr(json.loads(literal))
+    bodies = list(
+        Message.objects.filter(session_id=session).order_by("position").values_list("body", flat=True)
+    )
+    assert [literal in text for text in bodies] == [True, True]
+    record = Record.objects.get(session_id=session)
+    assert repr(json.loads(record.response)["y"]) == repr([None, json.loads(literal)])
+    assert repr(json.loads(record.request_params)["z"]) == repr(json.loads(literal))
+    shown = client.get(session)["records"][0]
+    assert (shown["request"]["z"], shown["response"]["y"]) == (None, [None, None])
+    again = client.call("POST", f"/sessions/{session}/v1/chat/completions", sent, key)
+    assert again.body == answer.body
+    streamed = sent[:-1] + b', "stream": true}'
+    engine.script(Status(200, {"Content-Type": "application/json"}, told.encode()))
+    chunk = client.call("POST", f"/sessions/{session}/v1/chat/completions", streamed)
+    assert chunk.status == 200
 
 
 def test_clients_get_every_choice_without_replay_payloads_and_the_record_keeps_them(toy: Toy) -> None:  # noqa: F811
