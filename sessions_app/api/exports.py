@@ -131,12 +131,13 @@ class ExportCancelView(DirectView):
     http_method_names = ["post"]
 
     async def post(self, request: Request, job_id: str) -> HttpResponseBase:
-        """Nothing of it becomes visible; what was written waits for `resume`."""
+        """Nothing of it becomes visible; workers take away what was written."""
         state = admin_runtime(request)
         job = await job_of(state, job_id)
         if not await jobs.cancel(state.db, job.id):
             raise errors.Conflict(f"export is {job.state}: it cannot be cancelled")
         await jobs.end_if_due(state.db, job.id)
+        await asyncio.to_thread(send_workers, job.id.hex)
         return json_response(job_json(await job_of(state, job_id)))
 
 

@@ -66,10 +66,13 @@ def test_progress_is_a_bar_with_its_numbers(staff: Client, job: ExportJob) -> No
     ]
 
 
-def test_an_export_is_cancelled_after_a_question(staff: Client, job: ExportJob) -> None:
+def test_an_export_is_cancelled_after_a_question(staff: Client, job: ExportJob, monkeypatch) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(pages, "send_workers", sent.append)
     assert "nothing is published" in page(staff, do_url(job, "cancel"))
     assert staff.post(do_url(job, "cancel")).status_code == 302
     assert ExportJob.objects.get(pk=job.pk).cancel_requested
+    assert sent == [job.pk.hex]
     assert "asked the export to end" in page(staff, f"/admin/trainer_export/exportjob/{job.pk}/history/")
 
 

@@ -128,3 +128,20 @@ def test_datasets_loads_the_shards(
     assert loaded["session_id"] == [sessions[0], sessions[1], sessions[1]]
     tokens = {"native": "tokens", "miles": "tokens", "verl": "input_ids", "trl": "prompt_ids"}[shape]
     assert loaded[0][tokens][:4] == [1, 5, 3, 101]
+
+
+def test_a_folder_is_cleared_but_for_what_is_kept(tmp_path: Path, s3) -> None:
+    for url, system in ((str(tmp_path), fsspec.filesystem("file")), ("s3://exports/clear", s3)):
+        destination = destination_of(url)
+        destination.clear(".part-x")
+        for name in ("a", "b", ".part-c/d"):
+            file = tmp_path / "made"
+            file.write_bytes(b"x")
+            destination.publish(file, f".part-x/{name}")
+        destination.clear(".part-x", {"b"})
+        system.invalidate_cache()
+        found = [path.rpartition(".part-x/")[2] for path in system.find(url.removeprefix("s3://"))]
+        assert found == ["b"]
+        destination.clear(".part-x", ())
+        system.invalidate_cache()
+        assert system.find(url.removeprefix("s3://")) == []

@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from sessions_app.api.wiring import conninfo
+from sessions_app.store.pool import Database
 from tests.exports.exporting import export, linear, rows, shards, visible
 from tests.exports.workers import asked, job_now, leases_run_out, shard_states, wait_for, worker
 from tests.integration.web import ROOT, database_url
@@ -22,7 +23,10 @@ from tito_project.embedded.home import prepare_home
 from tito_project.embedded.places import places_of
 from tito_project.embedded.valkey import EmbeddedValkey
 from trainer_export.jobs import destinations
-from trainer_export.jobs.running import look_at
+from trainer_export.jobs import job as jobs
+from trainer_export.jobs.freeze import freeze
+from trainer_export.jobs.job import Claim
+from trainer_export.jobs.running import look_at, on_loop, unfinished_jobs
 from trainer_export.renderers import profile_renderer
 from trainer_export.tasks import send_workers
 
@@ -123,8 +127,8 @@ def test_cancelling_a_running_job_shows_nothing_and_resuming_ends_it(toy, tmp_pa
     thread.join()
     assert time.monotonic() - started < 10
     assert job_now(job).state == "cancelled"
-    assert "done" in shard_states(job)
-    assert [name for name in visible(out) if not name.startswith(".part-")] == []
+    assert set(shard_states(job)) == {"pending"}
+    assert visible(out) == []
     client.call("POST", f"/exports/{job.hex}/resume")
     assert looked(job) == "done"
     assert [row["session_id"] for row in rows(out)] == sessions
@@ -145,7 +149,8 @@ def test_a_disk_that_is_full_in_the_middle(toy, tmp_path: Path, monkeypatch) -> 
     monkeypatch.setattr(destinations.LocalFolder, "publish", full)
     assert looked(job) == "failed"
     assert "No space left on device" in (job_now(job).error_text or "")
-    assert [name for name in visible(out) if not name.startswith(".part-")] == []
+    whole = [f"shard-0000{number}-of-00003.parquet" for number in (0, 2)]
+    assert visible(out) == [f".part-{job.hex}", *(f".part-{job.hex}/{name}" for name in whole)]
     monkeypatch.undo()
     client.call("POST", f"/exports/{job.hex}/resume")
     assert looked(job) == "done"
@@ -167,12 +172,61 @@ def test_a_process_that_may_not_write_so_much_says_so_and_leaves_nothing(toy, tm
     )
     assert ran.returncode == 1
     assert "File too large" in ran.stderr
-    assert [name for name in visible(out) if not name.startswith(".part-")] == []
+    assert visible(out) == []
+
+
+def test_a_failed_job_that_is_given_up_leaves_nothing(toy, tmp_path: Path, monkeypatch) -> None:
+    client, engine = toy
+    sessions = [linear(client, engine) for _ in range(3)]
+    out = tmp_path / "out"
+    job = asked(out, sessions, shard_tokens=1, postprocessor="default")
+    move = destinations.LocalFolder.move
+
+    def broken(self: destinations.LocalFolder, name: str, target: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(destinations.LocalFolder, "move", broken)
+    assert looked(job) == "failed"
+    monkeypatch.setattr(destinations.LocalFolder, "move", move)
+    (out / f".part-{job.hex}" / ".part-killed").mkdir()
+    assert len(visible(out)) == 5
+    assert client.call("POST", f"/exports/{job.hex}/cancel").json["state"] == "cancelled"
+    assert job in unfinished_jobs(conninfo()), "a patrol comes where no worker was told"
+    assert looked(job) == "cancelled"
+    assert visible(out) == []
+    assert job not in unfinished_jobs(conninfo())
+    client.call("POST", f"/exports/{job.hex}/resume")
+    assert looked(job) == "done"
+    assert [row["session_id"] for row in rows(out)] == sessions
+
+
+def test_what_somebody_still_writes_is_left_alone(toy, tmp_path: Path) -> None:
+    """A worker taken for dead comes back after its job was cancelled: what it made is not counted."""
+    client, engine = toy
+    out = tmp_path / "out"
+    job = asked(out, [linear(client, engine)], shard_tokens=1, postprocessor="default")
+
+    async def claimed(db: Database) -> Claim | None:
+        found = await jobs.load(db, job)
+        assert found is not None
+        await freeze(db, found)
+        return await jobs.claim(db, job)
+
+    claim = on_loop(conninfo(), claimed)
+    assert claim is not None
+    begun = out / f".part-{job.hex}" / ".part-begun"
+    begun.mkdir(parents=True)
+    client.call("POST", f"/exports/{job.hex}/cancel")
+    assert looked(job) == "running"
+    assert begun.exists()
+    leases_run_out(job)
+    assert looked(job) == "cancelled"
+    assert visible(out) == []
+    nothing = {"digest": "", "size": 0, "rows": 0, "tokens": 0, "trained": 0, "report": "{}"}
+    assert not on_loop(conninfo(), lambda db: jobs.complete(db, claim, nothing))
 
 
 def test_a_message_that_never_arrived_is_found_by_the_patrol(toy, tmp_path: Path) -> None:
-    from trainer_export.jobs.running import unfinished_jobs
-
     client, engine = toy
     job = asked(tmp_path / "out", [linear(client, engine)], 1, "default")
     assert job in unfinished_jobs(conninfo())

@@ -14,6 +14,12 @@ from sessions_app.presentation.markup import explained, json_block, link, prose,
 from trainer_export.admin.pages import job_action_page
 from trainer_export.models import ExportJob, ExportShard, FrozenSession, Handout, Sample
 
+_POSSIBLE = {
+    "pending": ("cancel",),
+    "running": ("cancel",),
+    "failed": ("resume", "cancel"),
+    "cancelled": ("resume",),
+}
 _TONES = {"done": "good", "running": "warn", "failed": "bad", "cancelled": "bad"}
 
 
@@ -60,8 +66,7 @@ class ExportJobAdmin(ReadOnlyAdmin):
     @admin.display(description="to do")
     def actions_shown(self, job: ExportJob) -> SafeString:
         """Links to what can be done now."""
-        ended = {"failed": ["resume"], "cancelled": ["resume"], "pending": ["cancel"], "running": ["cancel"]}
-        names = [*ended.get(job.state, []), *(["again"] if job.frozen_at else [])]
+        names = [*_POSSIBLE.get(job.state, ()), *(["again"] if job.frozen_at else [])]
         links = ((reverse("admin:tito_export_do", args=[job.pk.hex, name]), name) for name in names)
         return format_html_join(" ", '<a class="t-button" href="{}">{}</a>', links)
 

@@ -28,7 +28,10 @@ class JobAction:
 
 
 def _cancel(job: ExportJob) -> str | None:
-    return "asked the export to end" if settled(jobs.cancel(ORM, job.pk)) else None
+    if not settled(jobs.cancel(ORM, job.pk)):
+        return None
+    send_workers(job.pk.hex)
+    return "asked the export to end"
 
 
 def _resume(job: ExportJob) -> str | None:
@@ -50,7 +53,7 @@ def _again(job: ExportJob) -> str | None:
 
 ACTIONS = {
     "cancel": JobAction(
-        Question("Cancel the export", "Shards that are written stay; nothing is published.", "Cancel it"),
+        Question("Cancel the export", "What was written so far goes; nothing is published.", "Cancel it"),
         _cancel,
     ),
     "resume": JobAction(

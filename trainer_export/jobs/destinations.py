@@ -8,8 +8,8 @@ complete.
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -47,8 +47,10 @@ class Destination(Protocol):
         """A published file; None where there is none."""
         ...
 
-    def remove_folder(self, name: str) -> None:
-        """Take a folder away with all that is in it, if it is there."""
+    def clear(self, folder: str, keep: Collection[str] = ()) -> None:
+        """Take a folder away with all that is in it, but for the files to keep. One that is not there is
+        clear.
+        """
         ...
 
 
@@ -101,9 +103,18 @@ class LocalFolder:
             source.replace(final)
             _sync(final.parent)
 
-    def remove_folder(self, name: str) -> None:
-        """Unlink all of it."""
-        shutil.rmtree(self.folder / name, ignore_errors=True)
+    def clear(self, folder: str, keep: Collection[str] = ()) -> None:
+        """Unlink; folders above that are empty then, and that publishing made, stay."""
+        place = self.folder / folder
+        for entry in place.iterdir() if place.is_dir() else ():
+            if entry.name in keep:
+                continue
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+        with suppress(OSError):
+            place.rmdir()
 
 
 def _sync(folder: Path) -> None:
@@ -135,8 +146,9 @@ class RemoteFolder:
         if self.atomic_upload:
             self.system.put_file(str(file), target)
             return
-        self.system.makedirs(target.rpartition("/")[0], exist_ok=True)
-        part = f"{self.root}/{PART}{uuid4().hex}"
+        folder = target.rpartition("/")[0]
+        self.system.makedirs(folder, exist_ok=True)
+        part = f"{folder}/{PART}{uuid4().hex}"
         try:
             self.system.put_file(str(file), part)
             self.system.mv(part, target)
@@ -159,8 +171,18 @@ class RemoteFolder:
         if self.system.exists(source) or not self.system.exists(final):
             self.system.mv(source, final)
 
-    def remove_folder(self, name: str) -> None:
-        """Delete all of it."""
+    def clear(self, folder: str, keep: Collection[str] = ()) -> None:
+        """Delete; on object stores a folder without objects is none."""
+        place = f"{self.root}/{folder}"
         self.system.invalidate_cache()
-        if self.system.exists(f"{self.root}/{name}"):
-            self.system.rm(f"{self.root}/{name}", recursive=True)
+        if not self.system.exists(place):
+            return
+        gone = [path for path in self.system.ls(place, detail=False) if _last(path) not in keep]
+        if len(gone) == len(self.system.ls(place, detail=False)):
+            self.system.rm(place, recursive=True)
+        elif gone:
+            self.system.rm(gone, recursive=True)
+
+
+def _last(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]

@@ -66,9 +66,9 @@ _RELEASE = """
 """
 _CANCEL = """
     UPDATE trainer_export_exportjob SET cancel_requested = true,
-        state = CASE WHEN state = 'pending' THEN 'cancelled' ELSE state END,
-        finished_at = CASE WHEN state = 'pending' THEN clock_timestamp() END
-    WHERE id = %s AND state IN ('pending', 'running') RETURNING id
+        state = CASE WHEN state = 'running' THEN state ELSE 'cancelled' END,
+        finished_at = CASE WHEN state <> 'running' THEN clock_timestamp() END
+    WHERE id = %s AND state IN ('pending', 'running', 'failed') RETURNING id
 """
 _CANCELLED = """
     UPDATE trainer_export_exportjob j SET state = 'cancelled', finished_at = clock_timestamp()
@@ -107,7 +107,9 @@ _BROKEN = """
 """
 _UNFINISHED = """
     SELECT j.id FROM trainer_export_exportjob j
-    WHERE j.state IN ('pending', 'running') AND NOT EXISTS (
+    WHERE (j.state IN ('pending', 'running') OR (j.state = 'cancelled' AND EXISTS (
+            SELECT 1 FROM trainer_export_exportshard y WHERE y.job_id = j.id AND y.state <> 'pending')))
+      AND NOT EXISTS (
         SELECT 1 FROM trainer_export_exportshard x
         WHERE x.job_id = j.id AND x.state = 'running' AND x.leased_until > clock_timestamp())
     ORDER BY j.created_at LIMIT 100
@@ -220,7 +222,7 @@ async def newest(db: Executor, limit: int, before: datetime | None) -> list[Job]
 
 
 async def unfinished(db: Executor) -> list[UUID]:
-    """Jobs that nobody works on though there is something to do."""
+    """Jobs that nobody works on though there is something to do: to write, to publish, to clear away."""
     return [row[0] for row in await db.fetch_all(_UNFINISHED, ())]
 
 
@@ -254,7 +256,7 @@ def _of(claim: Claim) -> dict[str, Any]:
 
 
 async def cancel(db: Executor, job_id: UUID) -> bool:
-    """Ask a job to end. False where it had ended."""
+    """Ask a job to end, a failed one too: it keeps nothing then. False where it is done or was cancelled."""
     return await db.fetch_one(_CANCEL, (job_id,)) is not None
 
 

@@ -105,4 +105,4 @@ def _put(destination: Destination, job: Job, names: list[str], manifest: bytes) 
         file = folder / MANIFEST
         file.write_bytes(manifest)
         destination.publish(file, MANIFEST)
-    destination.remove_folder(job.folder)
+    destination.clear(job.folder)

@@ -14,6 +14,7 @@ from sessions_app.rendering.protocol import Renderer
 from sessions_app.store.pool import LOST_CONNECTION, Database
 from tito_project.configuration import Configuration
 from trainer_export.jobs import job as jobs
+from trainer_export.jobs.clearing import clear
 from trainer_export.jobs.destinations import Destination, destination_of
 from trainer_export.jobs.freeze import freeze
 from trainer_export.jobs.job import Claim, Job
@@ -50,27 +51,41 @@ class Workshop:
 async def look(workshop: Workshop, job_id: UUID) -> Job | None:
     """Do what there is to do on a job; the job as it then is, None where there is none."""
     job = await jobs.load(workshop.db, job_id)
-    if job is None or job.state not in (JobState.PENDING, JobState.RUNNING):
-        return job
+    if job is not None and job.state in (JobState.PENDING, JobState.RUNNING):
+        await _go_on(workshop, job)
+        await jobs.end_if_due(workshop.db, job_id)
+        job = await jobs.load(workshop.db, job_id)
+    if job is not None:
+        await clear(workshop.db, job)
+    return job
+
+
+async def _go_on(workshop: Workshop, known: Job) -> None:
+    """As far as it goes; what stops it for good is in its row."""
     try:
-        destination = destination_of(job.destination)
-        if job.state is JobState.PENDING:
-            await freeze(workshop.db, job)
-            job = await jobs.load(workshop.db, job_id)
-            if job is not None:
-                workshop.call_help(job.shard_count or 0)
+        destination = destination_of(known.destination)
+        job = await _frozen(workshop, known)
         if job is not None and job.state is JobState.RUNNING:
             await _write(workshop, job, destination)
             await publish(workshop.db, job, destination)
     except LOST_CONNECTION:
         raise
     except TitoError as error:
-        await jobs.fail(workshop.db, job_id, str(error))
+        await jobs.fail(workshop.db, known.id, str(error))
     except Exception as error:
-        logger.warning("export %s: %s", job_id.hex, error, exc_info=True)
-        await jobs.fail(workshop.db, job_id, f"{type(error).__name__}: {error}"[:2000])
-    await jobs.end_if_due(workshop.db, job_id)
-    return await jobs.load(workshop.db, job_id)
+        logger.warning("export %s: %s", known.id.hex, error, exc_info=True)
+        await jobs.fail(workshop.db, known.id, f"{type(error).__name__}: {error}"[:2000])
+
+
+async def _frozen(workshop: Workshop, job: Job) -> Job | None:
+    """The job with its input frozen, by whomever."""
+    if job.state is not JobState.PENDING:
+        return job
+    await freeze(workshop.db, job)
+    found = await jobs.load(workshop.db, job.id)
+    if found is not None:
+        workshop.call_help(found.shard_count or 0)
+    return found
 
 
 async def _write(workshop: Workshop, job: Job, destination: Destination) -> None:
