@@ -7,6 +7,7 @@ from celery import shared_task
 from django.conf import settings
 
 from sessions_app.api.wiring import configured, conninfo, renderer_of
+from sessions_app.auditing import reads
 from sessions_app.auditing.drift import Scope, audit
 from sessions_app.insight.what_if import jobs
 from sessions_app.turns.recover import settle_dangling
@@ -35,6 +36,12 @@ def drift_audit() -> dict[str, int]:
     for name, why in done.unavailable.items():
         logger.warning("drift audit: profile %r is left out: %s", name, why)
     return dict(done.outcomes)
+
+
+@shared_task(name="sessions_app.forget_reads")
+def forget_reads() -> int:
+    """Let go of old notes of who read what in the admin."""
+    return reads.forget(settings.TITO.audit_days)
 
 
 @shared_task(name="sessions_app.what_if")

@@ -93,6 +93,8 @@ class Configuration:
     """Format, shape, filters and rules of periodic exports."""
     fork_threshold_tokens: int | None
     retention_days: int | None
+    audit_days: int
+    """Days that reads of conversations in the admin stay on record."""
     debug_messages: bool
     routing_replay: bool
     indexer_replay: bool
@@ -188,6 +190,7 @@ def read(env: Environment) -> Configuration:
         export_request=env.json_object("TITO_EXPORT_REQUEST"),
         fork_threshold_tokens=env.optional_integer("TITO_FORK_THRESHOLD_TOKENS"),
         retention_days=env.optional_integer("TITO_RETENTION_DAYS", least=1),
+        audit_days=env.integer("TITO_AUDIT_DAYS", 90, least=1),
         debug_messages=env.flag("TITO_DEBUG_MESSAGES", False),
         routing_replay=env.flag("TITO_ROUTING_REPLAY", False),
         indexer_replay=env.flag("TITO_INDEXER_REPLAY", False),

@@ -176,6 +176,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "label-nodes": {"task": "trainer_export.label", "schedule": 15.0, "options": {"expires": 15}},
     "export-patrol": {"task": "trainer_export.patrol", "schedule": 15.0},
     "retention": {"task": "trainer_export.retire", "schedule": 3600.0},
+    "forget-reads": {"task": "sessions_app.forget_reads", "schedule": 3600.0},
     "drift-audit": {
         "task": "sessions_app.drift_audit",
         "schedule": 300.0,

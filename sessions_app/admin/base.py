@@ -5,6 +5,7 @@ Invariant: no screen changes or deletes a row of the forest. What may be changed
 exception.
 """
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from unfold.admin import ModelAdmin
 from sessions_app.admin.counting import BoundedCountPaginator
 from sessions_app.admin.searching import session_ids
 from sessions_app.admin.twin import FORMAT, json_reply, wants_json
+from sessions_app.auditing import reads
 from sessions_app.insight.glyphs import spelled_out
 
 
@@ -38,13 +40,13 @@ class OperatorAdmin(ModelAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """The list, or its JSON twin."""
         if not wants_json(request):
-            return super().changelist_view(request, extra_context)
+            return self._noted(request, super().changelist_view(request, extra_context))
         if not self.has_view_permission(request):
             raise PermissionDenied
         query = request.GET.copy()
         del query[FORMAT]
         request.GET = query  # type: ignore[assignment]
-        reply = super().changelist_view(request, extra_context)
+        reply = self._noted(request, super().changelist_view(request, extra_context))
         return json_reply(self._list_values(reply)) if isinstance(reply, TemplateResponse) else reply
 
     def change_view(
@@ -56,13 +58,26 @@ class OperatorAdmin(ModelAdmin):
     ) -> HttpResponse:
         """The row, or its JSON twin."""
         if not wants_json(request):
-            return super().change_view(request, object_id, form_url, extra_context)
+            reply = super().change_view(request, object_id, form_url, extra_context)
+            if isinstance(reply, TemplateResponse) and reply.context_data is not None:
+                self.note_reads(request, str(self.opts.verbose_name), [reply.context_data["original"]])
+            return reply
         row = self.get_object(request, object_id)
         if not self.has_view_permission(request, row):
             raise PermissionDenied
         if row is None:
             return json_reply({"error": f"no {self.opts.verbose_name} {object_id}"}, status=404)
+        self.note_reads(request, str(self.opts.verbose_name), [row])
         return json_reply(self.row_values(row))
+
+    def note_reads(self, request: HttpRequest, what: str, rows: Iterable[Any]) -> None:
+        """Rows are shown to somebody: a row of no session is nobody's text."""
+
+    def _noted(self, request: HttpRequest, reply: Any) -> Any:
+        if isinstance(reply, TemplateResponse) and "cl" in (reply.context_data or {}):
+            rows = reply.context_data["cl"].result_list  # type: ignore[index]
+            self.note_reads(request, f"list of {self.opts.verbose_name_plural}", rows)
+        return reply
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
@@ -124,6 +139,10 @@ class SessionRowAdmin(ReadOnlyAdmin):
     search_fields = ("session_id",)
     ordering = ("-id",)
     sortable_by = ()
+
+    def note_reads(self, request: HttpRequest, what: str, rows: Iterable[Any]) -> None:
+        """Whose text they are, on record."""
+        reads.note(request.user.get_username(), what, (row.session_id for row in rows))
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str

@@ -26,6 +26,9 @@ _SETS_UP = Q(
 ) | Q(content_type__app_label="auth")
 
 
+_AUDITS = Q(codename="view_dataread")
+
+
 def may_operate(user: AbstractBaseUser | AnonymousUser) -> bool:
     """Whether a user may act."""
     return user.has_perm(OPERATE)  # type: ignore[union-attr]
@@ -38,9 +41,9 @@ def may_purge(user: AbstractBaseUser | AnonymousUser) -> bool:
 
 def permissions_of(role: str) -> QuerySet[Permission]:
     """What a role may do."""
-    looks = Q(content_type__app_label__in=_APPS, codename__startswith="view_")
+    looks = Q(content_type__app_label__in=_APPS, codename__startswith="view_") & ~_AUDITS
     acts = {VIEWER: looks, OPERATOR: looks | _ACTS | _EXPORTS}
-    return Permission.objects.filter(acts.get(role, looks | _ACTS | _EXPORTS | _SETS_UP))
+    return Permission.objects.filter(acts.get(role, looks | _ACTS | _EXPORTS | _SETS_UP | _AUDITS))
 
 
 def complete_roles(**_: Any) -> None:

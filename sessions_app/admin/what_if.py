@@ -1,12 +1,17 @@
 """Replays that were asked for."""
 
 import json
+from collections.abc import Iterable
+from typing import Any
 
 from django.contrib import admin
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from sessions_app.admin.base import ReadOnlyAdmin, section
+from sessions_app.auditing import reads
+from sessions_app.insight.what_if.report import compared
 from sessions_app.models import WhatIfJob
 from sessions_app.presentation.addresses import what_if_url
 from sessions_app.presentation.markup import explained, json_block, link, text_block
@@ -25,6 +30,12 @@ class WhatIfJobAdmin(ReadOnlyAdmin):
         section("Asked for", "wanted_shown"),
         section("Report", "report_shown"),
     )
+
+    def note_reads(self, request: HttpRequest, what: str, rows: Iterable[Any]) -> None:
+        """A report quotes the sessions that it compares."""
+        for job in rows:
+            if job.report:
+                reads.note(request.user.get_username(), "replay", compared(json.loads(job.report)))
 
     @admin.display(description="replay")
     def name(self, job: WhatIfJob) -> SafeString:

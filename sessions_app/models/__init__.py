@@ -5,6 +5,7 @@ session id can be the distribution column of a sharded database. Natural keys (`
 refer to each other by; the surrogate `id` only names rows in the admin.
 """
 
+from sessions_app.models.data_read import DataRead
 from sessions_app.models.drift import DriftFinding
 from sessions_app.models.event import HistoryEvent
 from sessions_app.models.node import Message, Node, SidePayload, TokenCheckpoint
@@ -15,6 +16,7 @@ from sessions_app.models.session import Session
 from sessions_app.models.what_if import WhatIfJob
 
 __all__ = [
+    "DataRead",
     "DriftFinding",
     "HistoryEvent",
     "IdempotencyClaim",

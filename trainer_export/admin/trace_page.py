@@ -12,7 +12,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from sessions_app.admin.pages.serving import Missing, page, session_of, shown
+from sessions_app.admin.pages.serving import Missing, page, read_session, shown
 from sessions_app.errors import InvalidArgument
 from sessions_app.insight.store_reads import ORM, settled
 from sessions_app.presentation.addresses import session_url
@@ -79,7 +79,7 @@ class TracePage:
 @page
 def trace_page(request: HttpRequest, session_id: str, trace_id: str) -> HttpResponse:
     """One trace of one session."""
-    session = session_of(session_id)
+    session = read_session(request, session_id, "trace")
     trace = Trace.objects.filter(session=session, trace_id=trace_id).first()
     if trace is None:
         raise Missing(f"Session {session.id.hex} has no trace {trace_id!r}.")

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from sessions_app.admin.pages.serving import Missing, node_seq, page, session_of
+from sessions_app.admin.pages.serving import Missing, node_seq, page, read_session
 from sessions_app.admin.readers import READERS
 from sessions_app.admin.twin import json_reply
 from sessions_app.insight.drift import Conversation, compare_lanes, load_conversation
@@ -49,7 +49,7 @@ class Case:
 @page
 def case_page(request: HttpRequest, session_id: str, seq: int) -> HttpResponse:
     """Always JSON: it is made to be copied."""
-    session = session_of(session_id)
+    session = read_session(request, session_id, "case")
     conversation = load_conversation(session.id, node_seq(session, seq))
     if conversation is None:
         raise Missing(f"There is no node {seq} in session {session.id.hex}.")

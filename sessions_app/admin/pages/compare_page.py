@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from sessions_app.admin.pages.hunks import Change, Hunk, LaneIds, hunks_of
-from sessions_app.admin.pages.serving import Missing, node_seq, page, session_of, shown
+from sessions_app.admin.pages.serving import Missing, node_seq, page, read_session, shown
 from sessions_app.admin.readers import READERS
 from sessions_app.insight.alignment import align
 from sessions_app.insight.forest import NodeLine, load_lines
@@ -61,7 +61,7 @@ def _place(request: HttpRequest, name: str) -> tuple[Session, int]:
     found = _PLACE.match(request.GET.get(name, ""))
     if found is None:
         raise Missing(f"{name!r} must name a node as SESSION:SEQ. Choose one on a node's page.")
-    session = session_of(found[1])
+    session = read_session(request, found[1], "comparison")
     return session, node_seq(session, int(found[2]))
 
 

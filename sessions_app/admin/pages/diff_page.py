@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 
 from sessions_app.admin.pages.hunks import Change, Hunk, LaneIds, hunks_of
-from sessions_app.admin.pages.serving import Missing, node_seq, page, session_of, shown
+from sessions_app.admin.pages.serving import Missing, node_seq, page, read_session, shown
 from sessions_app.admin.readers import READERS, Reading
 from sessions_app.insight.drift import (
     CLASSES,
@@ -52,7 +52,7 @@ class DiffPage:
 @page
 def diff_page(request: HttpRequest, session_id: str, seq: int) -> HttpResponse:
     """The page, or its twin."""
-    session = session_of(session_id)
+    session = read_session(request, session_id, "lanes")
     value = build(session, node_seq(session, seq))
     return shown(
         request,

@@ -2,7 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from sessions_app.admin.pages.serving import page, session_of
+from sessions_app.admin.pages.serving import page, read_session
 from sessions_app.api.wiring import conninfo
 from trainer_export.dumps.writing import dump
 from trainer_export.jobs.running import on_loop
@@ -11,7 +11,7 @@ from trainer_export.jobs.running import on_loop
 @page
 def dump_page(request: HttpRequest, session_id: str) -> HttpResponse:
     """The download."""
-    session = session_of(session_id)
+    session = read_session(request, session_id, "dump")
     data = on_loop(conninfo(), lambda db: dump(db, session.id))
     reply = HttpResponse(data, content_type="application/gzip")
     reply["Content-Disposition"] = f'attachment; filename="{session.id.hex}.tito.gz"'

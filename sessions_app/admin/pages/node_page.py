@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 
-from sessions_app.admin.pages.serving import Missing, node_seq, number, page, session_of, shown
+from sessions_app.admin.pages.serving import Missing, node_seq, number, page, read_session, shown
 from sessions_app.admin.pages.tables import (
     EventLine,
     RecordLine,
@@ -96,7 +96,7 @@ class NodePage:
 @page
 def node_page(request: HttpRequest, session_id: str, seq: int) -> HttpResponse:
     """The page, or its twin. `?at=N` begins the token view at id N, `?signal=` colours it."""
-    session = session_of(session_id)
+    session = read_session(request, session_id, "node")
     value = build(session, node_seq(session, seq), number(request, "at", -1), asked_signal(request))
     address = node_url(session.id, seq)
     return shown(
@@ -118,7 +118,7 @@ def node_page(request: HttpRequest, session_id: str, seq: int) -> HttpResponse:
 @page
 def token_page(request: HttpRequest, session_id: str, seq: int) -> HttpResponse:
     """One stretch of the token view, for scrolling; or its twin."""
-    session = session_of(session_id)
+    session = read_session(request, session_id, "token view")
     path = load_path(session.id, node_seq(session, seq))
     if not path.spans:
         raise Missing(f"There is no node {seq} in session {session.id.hex}.")

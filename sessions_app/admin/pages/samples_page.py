@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 
-from sessions_app.admin.pages.serving import page, session_of, shown
+from sessions_app.admin.pages.serving import page, read_session, shown
 from sessions_app.admin.pages.training import DroppedLine, RowLine, training_of
 from sessions_app.insight.forest import load_leaf_tokens
 from sessions_app.presentation.addresses import session_url
@@ -30,7 +30,7 @@ class SamplesPage:
 @page
 def samples_page(request: HttpRequest, session_id: str) -> HttpResponse:
     """The page, or its twin."""
-    session = session_of(session_id)
+    session = read_session(request, session_id, "samples")
     training = training_of(session, load_leaf_tokens(session.id))
     value = SamplesPage(
         session_id=session.id.hex,

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from sessions_app.admin.twin import json_reply, wants_json
+from sessions_app.auditing import reads
 from sessions_app.models import Session
 
 
@@ -59,6 +60,13 @@ def session_of(text: str) -> Session:
     if found is None:
         raise Missing(f"There is no session {session_id.hex}. Retention may have removed it.")
     return found
+
+
+def read_session(request: HttpRequest, text: str, what: str) -> Session:
+    """The session of an address, to be shown: the read goes on record."""
+    session = session_of(text)
+    reads.note(request.user.get_username(), what, [session.id])
+    return session
 
 
 def number(request: HttpRequest, name: str, otherwise: int) -> int:

@@ -9,7 +9,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from sessions_app.admin.pages.picture import COLLAPSE_ABOVE, Picture, draw
-from sessions_app.admin.pages.serving import number, page, session_of, shown
+from sessions_app.admin.pages.serving import number, page, read_session, shown
 from sessions_app.admin.pages.tables import (
     EventLine,
     RecordLine,
@@ -141,7 +141,7 @@ class SessionPage:
 @page
 def session_page(request: HttpRequest, session_id: str) -> HttpResponse:
     """The page, or its twin. `?turns=N` begins the turn table at node N, `?chains=open` draws every node."""
-    session = session_of(session_id)
+    session = read_session(request, session_id, "session")
     if session_id != session.id.hex:  # one address for one session, to be sent around
         query = request.GET.copy()
         query.pop("_changelist_filters", None)

@@ -15,8 +15,10 @@ from sessions_app.admin.filters import harnesses
 from sessions_app.admin.pages.serving import Missing, page, shown
 from sessions_app.admin.readers import world
 from sessions_app.admin.roles import may_operate
+from sessions_app.auditing import reads
 from sessions_app.history.matchers.registry import BUILT_IN_MATCHERS
 from sessions_app.insight.what_if.jobs import ask, cancel
+from sessions_app.insight.what_if.report import compared
 from sessions_app.insight.what_if.running import check
 from sessions_app.insight.what_if.setup import NO_HARNESS
 from sessions_app.insight.what_if.wanted import DEFAULT_LIMIT, wanted_of
@@ -130,6 +132,8 @@ def replay_page(request: HttpRequest, job_id: str) -> HttpResponse:
         cancel(job)
         return HttpResponseRedirect(what_if_url(job.pk))
     report = json.loads(job.report) if job.report else None
+    if report is not None:
+        reads.note(request.user.get_username(), "replay", compared(report))
     value = ReplayPage(_line(job), json.loads(job.wanted), job.error_text, report)
     return shown(
         request,

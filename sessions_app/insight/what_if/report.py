@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice
+from typing import Any
+from uuid import UUID
 
 from sessions_app.history.causes import AttachKind
 from sessions_app.insight.what_if.asked import Asked
@@ -214,6 +216,11 @@ def report_of(changed: Mapping[str, object], results: Sequence[SessionResult]) -
         unavailable=Counter(result.unavailable for result in results if result.unavailable is not None),
         results=[result for result in ordered if result.change_count or result.pair_count][:RESULTS_KEPT],
     )
+
+
+def compared(report: Mapping[str, Any]) -> list[UUID]:
+    """The sessions that a stored report quotes."""
+    return [UUID(result["session_id"]) for result in report["results"]]
 
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
