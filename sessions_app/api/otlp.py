@@ -20,9 +20,11 @@ from sessions_app.api.trace_access import Sender, sender_of, session_of_url
 from trainer_export.spans.destinations import Envelope
 from trainer_export.spans.service import Decode, Delivery
 from trainer_export.traces.otlp import (
+    GZIP,
     Encoding,
     Rejection,
     Route,
+    answered,
     decode_logs,
     decode_traces,
     encoding_of,
@@ -60,7 +62,14 @@ class OtlpView(DirectView):
         envelope = await self._envelope(sender, named)
         delivery = Delivery(body_of(request), self.content_type, request.headers.get("content-encoding", ""))
         rejected = await state.spans.receive(delivery, self.signal.decode, envelope, sender.find)
-        return bytes_response(self.signal.answer(encoding, rejected), content_type=str(encoding))
+        sent, zipped = answered(
+            self.signal.answer(encoding, rejected), request.headers.get("accept-encoding", "")
+        )
+        response = bytes_response(sent, content_type=str(encoding))
+        response["Vary"] = "Accept-Encoding"
+        if zipped:
+            response["Content-Encoding"] = GZIP
+        return response
 
     async def _envelope(self, sender: Sender, named: dict[str, str]) -> Envelope:
         """What URL, headers and key say."""

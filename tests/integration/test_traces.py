@@ -335,6 +335,18 @@ class TestBadSpans:
         assert send(client, body).json == {}
         assert len(stored(trace)) == 2
 
+    def test_a_long_list_of_reasons_is_gzipped_where_that_is_accepted(self, client: Client) -> None:
+        bad = [{"traceId": "12"}, {"spanId": "0" * 16}, {"spanId": "xyz"}, {"name": 5}]
+        nowhere = span(9, attributes={"tito.session_id": "0" * 32})
+        body = batch(*(span(n + 1) | odd for n, odd in enumerate(bad)), nowhere)
+        plain = send(client, body)
+        zipped = send(client, body, headers={"accept-encoding": "gzip, deflate"})
+        assert plain.json["partialSuccess"]["rejectedSpans"] == "5"
+        assert "content-encoding" not in plain.headers
+        assert zipped.headers["content-encoding"] == "gzip"
+        assert int(zipped.headers["content-length"]) == len(zipped.body) < len(plain.body)
+        assert gzip.decompress(zipped.body) == plain.body
+
     def test_names_that_cannot_be_a_rollouts_are_rejected(self, client: Client) -> None:
         trace = new_trace()
         answer = send(client, batch(span(1, trace), tito__rollout_id="r" * 501))

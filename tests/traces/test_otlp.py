@@ -23,6 +23,7 @@ from trainer_export.traces.otlp import (
     Encoding,
     Rejection,
     Route,
+    answered,
     decode_logs,
     decode_traces,
     encoding_of,
@@ -414,3 +415,22 @@ def test_any_bytes_are_a_batch_or_a_bad_request(body):
             decode_traces(body, content_type)
         except BadRequest:
             pass
+
+
+def test_many_small_members_are_refused_before_they_take_time():
+    with pytest.raises(BadRequest, match="1000 members"):
+        decode_traces(gzip.compress(b"") * 1001, "application/json", "gzip")
+    assert decode_traces(gzip.compress(b"") * 1000, "application/json", "gzip").spans == []
+
+
+@pytest.mark.parametrize(
+    ("accepted", "zipped"),
+    [("gzip", True), ("deflate, GZIP;q=0.5", True), ("*", True), ("x;q=1, *;q=0.1", True), ("", False),
+     ("identity", False), ("gzip;q=0", False), ("gzip;q=0, *", False), ("gzip;q=?", False)],
+)  # fmt: skip
+def test_larger_answers_are_gzipped_for_who_takes_it(accepted, zipped):
+    body = b"many reasons " * 100
+    sent, is_zipped = answered(body, accepted)
+    assert is_zipped is zipped
+    assert (gzip.decompress(sent) if zipped else sent) == body
+    assert answered(b"{}", accepted) == (b"{}", False)

@@ -6,6 +6,7 @@ HTTP view and the storage of spans are elsewhere.
 """
 
 from trainer_export.traces.otlp.batch import Batch, Rejection
+from trainer_export.traces.otlp.compression import GZIP, answered
 from trainer_export.traces.otlp.encoding import Encoding, encoding_of
 from trainer_export.traces.otlp.received import ReceivedSpan
 from trainer_export.traces.otlp.requests import DEFAULT_MAX_BYTES, decode_logs, decode_traces
@@ -14,11 +15,13 @@ from trainer_export.traces.otlp.routing import Route, route_of, route_of_headers
 
 __all__ = [
     "DEFAULT_MAX_BYTES",
+    "GZIP",
     "Batch",
     "Encoding",
     "ReceivedSpan",
     "Rejection",
     "Route",
+    "answered",
     "decode_logs",
     "decode_traces",
     "encoding_of",
