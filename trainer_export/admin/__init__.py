@@ -1,5 +1,5 @@
 """Operator screens of exports and traces. Importing the modules registers them."""
 
-from trainer_export.admin import exports, traces
+from trainer_export.admin import exports, traces, waiting
 
-__all__ = ["exports", "traces"]
+__all__ = ["exports", "traces", "waiting"]

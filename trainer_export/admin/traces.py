@@ -10,12 +10,12 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from sessions_app.admin.base import ReadOnlyAdmin, SessionRowAdmin, section
+from sessions_app.admin.base import SessionRowAdmin, section
 from sessions_app.admin.node import session_link
 from sessions_app.presentation.addresses import session_url
 from sessions_app.presentation.markup import explained, hex_digest, json_block, link, prose
 from trainer_export.admin.trace_page import trace_page
-from trainer_export.models import Span, SpanOrigin, Trace, TracedSession, WaitingSpan
+from trainer_export.models import Span, SpanOrigin, Trace, TracedSession
 
 _LONG = ("attributes", "events", "links")
 
@@ -230,28 +230,3 @@ class TracedSessionAdmin(SessionRowAdmin):
     def row_values(self, row: Any) -> dict[str, Any]:
         """Named by its session."""
         return super().row_values(row) | {"id": row.session_id}
-
-
-@admin.register(WaitingSpan)
-class WaitingSpanAdmin(ReadOnlyAdmin):
-    """One row a span that names no rollout."""
-
-    list_display = ("label", "trace_id", "span_id", "received_at")
-    list_filter = ("received_at",)
-    ordering = ("-id",)
-    sortable_by = ()
-    fieldsets = (section(None, "label trace_id span_id parent_id received_at body_shown"),)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet:
-        """Lists load no bodies."""
-        return super().get_queryset(request).defer("body")
-
-    @admin.display(description="span")
-    def label(self, span: WaitingSpan) -> SafeString:
-        """Its name."""
-        return prose(span.name or span.span_id)
-
-    @admin.display(description="body")
-    def body_shown(self, span: WaitingSpan) -> SafeString:
-        """JSON object."""
-        return json_block(span.body)

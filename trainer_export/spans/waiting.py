@@ -83,6 +83,16 @@ async def settle_quiet(db: Database) -> int:
     return len(traces)
 
 
+async def assign(transaction: Transaction, trace_id: str, session_id: UUID) -> int:
+    """Hand all that waits of a trace to a session; how many spans waited."""
+    await transaction.execute(_LOCK, (trace_id,))
+    waiting = await transaction.fetch_all(_WAITING, (trace_id,))
+    stored = await transaction.fetch_all(_STORED, (trace_id,))
+    wanted = {span_id: session_id for span_id, _, _ in waiting}
+    await _release(transaction, trace_id, waiting, wanted | {row[0]: row[2] for row in stored})
+    return len(waiting)
+
+
 async def _place(db: Database, trace_id: str) -> None:
     async with db.transaction() as transaction:
         await transaction.execute(_LOCK, (trace_id,))

@@ -36,6 +36,8 @@ class Question:
     choices: tuple[str, ...] = ()
     """Values to choose from, where the action takes one."""
     chosen: str | None = None
+    asked: str | None = None
+    """What is to be typed in, where the action takes something that is."""
 
 
 @dataclass(frozen=True, slots=True)
