@@ -7,7 +7,7 @@ KEY = "(session_id, username, what, hour)"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("sessions_app", "0008_what_if_job")]
+    dependencies = [("sessions_app", "0009_session_updates_in_place")]
 
     operations = [
         migrations.CreateModel(
