@@ -1,5 +1,6 @@
 """What backends reached over HTTP have in common: their connections, their readiness, their vocabulary."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from sessions_app import errors
@@ -9,7 +10,7 @@ from sessions_app.backends.headers import forwarded
 from sessions_app.backends.http import HttpReply
 
 
-class HttpBackend:
+class HttpBackend(ABC):
     """Base of the protocols; owns the dispatcher."""
 
     affinity: str
@@ -31,9 +32,9 @@ class HttpBackend:
         """At least one engine answers."""
         return await self._dispatcher.ready()
 
+    @abstractmethod
     def read(self, answer: Answer, request: GenerationRequest) -> Generation:
         """The validated generation of a 200."""
-        raise NotImplementedError
 
     def _validated(self, answer: Answer, request: GenerationRequest) -> Generation:
         """The generation of a 200; one that is refused goes along with the error."""

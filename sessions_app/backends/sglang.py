@@ -15,6 +15,7 @@ from sessions_app.backends.dispatch import Answer, Dispatcher
 from sessions_app.backends.flags import EngineFlags
 from sessions_app.backends.headers import ROUTING_KEY
 from sessions_app.backends.http_backend import HttpBackend
+from sessions_app.backends.sglang_reply import common_fields, completion_tokens, meta_info, sampled
 from sessions_app.rendering.protocol import Ids
 
 
@@ -68,50 +69,33 @@ def read_chat(answer: Answer, request: GenerationRequest, vocab_size: int) -> Ge
     """The validated generation of a 200, checked in the reference's order."""
     parsed = replies.parse_object(answer.body)
     choice = replies.first_choice(parsed)
-    meta = choice.get("meta_info")
-    if not isinstance(meta, dict) or "output_token_logprobs" not in meta:
-        raise errors.UpstreamMissingTokenIds(validation.NO_TOKEN_IDS)
+    meta = meta_info(choice, validation.NO_TOKEN_IDS)
     message = choice.get("message")
     if not isinstance(message, dict) or message.get("content") is None:
         raise errors.UpstreamNullContent(validation.NULL_CONTENT)
-    completion_tokens = _counted_completion(meta)
-    ids, logprobs = validation.sampled_pairs(
-        meta["output_token_logprobs"], "meta_info.output_token_logprobs", vocab_size
-    )
+    _check_count(meta)
+    ids, logprobs = sampled(meta, vocab_size)
     raw_reason = replies.finish(choice, "choices[0].finish_reason")
     _check_second_sources(parsed, choice, request.prompt_ids, ids)
-    prompt_tokens = validation.prompt_tokens(
-        meta.get("prompt_tokens"), "meta_info.prompt_tokens", request.prompt_ids.size
-    )
     return Generation(
         ids=ids,
         logprobs=logprobs,
-        finish_reason=validation.finish_reason(raw_reason),
-        raw_finish_reason=raw_reason,
         message=message,
         response_id=replies.response_id(parsed),
-        weight_version=replies.weight_version(meta),
-        prompt_tokens=prompt_tokens,
-        completion_tokens=completion_tokens,
-        cached_tokens=replies.optional_count(meta, "cached_tokens"),
-        engine_seconds=replies.optional_seconds(meta, "e2e_latency"),
-        extras=replies.extras(meta),
-        side=replies.take_riders(meta),
         reply=parsed,
         reply_text=answer.body.decode(),
         headers=answer.headers,
         worker=answer.worker,
+        **common_fields(meta, raw_reason, request.prompt_ids.size),
     )
 
 
-def _counted_completion(meta: dict[str, Any]) -> int:
-    """`completion_tokens`, equal to the length of the logprob list."""
-    name = "meta_info.completion_tokens"
-    completion_tokens = validation.count(validation.required(meta, "completion_tokens", name), name)
+def _check_count(meta: dict[str, Any]) -> None:
+    """`completion_tokens` is the length of the logprob list; the reference's text."""
+    counted = completion_tokens(meta)
     entries = meta["output_token_logprobs"]
     if isinstance(entries, list):
-        validation.counted(len(entries), "output_token_logprobs", completion_tokens)
-    return completion_tokens
+        validation.counted(len(entries), "output_token_logprobs", counted)
 
 
 def _check_second_sources(parsed: dict[str, Any], choice: dict[str, Any], prompt: Ids, ids: Ids) -> None:

@@ -7,7 +7,6 @@ prompt's tail (a known fault) and is only compared. A cancelled request is abort
 import uuid
 from typing import Any
 
-from sessions_app import errors
 from sessions_app.backends import json_wire, validation
 from sessions_app.backends import reply as replies
 from sessions_app.backends.base import Generation, GenerationRequest
@@ -16,8 +15,16 @@ from sessions_app.backends.flags import EngineFlags
 from sessions_app.backends.headers import ROUTING_KEY
 from sessions_app.backends.http_backend import HttpBackend
 from sessions_app.backends.sampling import COMMON, SamplingNames
+from sessions_app.backends.sglang_reply import (
+    LOGPROB_LIST,
+    common_fields,
+    completion_tokens,
+    meta_info,
+    sampled,
+)
 from sessions_app.rendering.protocol import Ids
 
+_NO_LOGPROBS = "invalid engine reply: meta_info.output_token_logprobs is missing (requires return_logprob)"
 _CANONICAL = {
     "skip_special_tokens": False,
     "spaces_between_special_tokens": False,
@@ -78,38 +85,20 @@ class SglangGenerate(HttpBackend):
 def read_generate(answer: Answer, request: GenerationRequest, vocab_size: int) -> Generation:
     """The validated generation of a 200."""
     parsed = replies.parse_object(answer.body)
-    meta = parsed.get("meta_info")
-    if not isinstance(meta, dict) or "output_token_logprobs" not in meta:
-        raise errors.UpstreamMissingTokenIds(
-            "invalid engine reply: meta_info.output_token_logprobs is missing (requires return_logprob)"
-        )
-    ids, logprobs = validation.sampled_pairs(
-        meta["output_token_logprobs"], "meta_info.output_token_logprobs", vocab_size
-    )
-    name = "meta_info.completion_tokens"
-    completion_tokens = validation.count(validation.required(meta, "completion_tokens", name), name)
-    validation.same_length(ids.size, "meta_info.output_token_logprobs", completion_tokens, name)
+    meta = meta_info(parsed, _NO_LOGPROBS)
+    ids, logprobs = sampled(meta, vocab_size)
+    validation.same_length(ids.size, LOGPROB_LIST, completion_tokens(meta), "meta_info.completion_tokens")
     _check_output_ids(parsed.get("output_ids"), ids)
     raw_reason, matched = _finish(meta)
-    prompt_tokens = validation.prompt_tokens(
-        meta.get("prompt_tokens"), "meta_info.prompt_tokens", request.prompt_ids.size
-    )
+    fields = common_fields(meta, raw_reason, request.prompt_ids.size)
     return Generation(
         ids=ids,
         logprobs=logprobs,
-        finish_reason=validation.finish_reason(raw_reason),
-        raw_finish_reason=raw_reason,
         message=None,
         response_id=replies.response_id(meta),
-        weight_version=replies.weight_version(meta),
-        prompt_tokens=prompt_tokens,
-        completion_tokens=completion_tokens,
-        cached_tokens=replies.optional_count(meta, "cached_tokens"),
-        engine_seconds=replies.optional_seconds(meta, "e2e_latency"),
         headers=answer.headers,
-        extras={**replies.extras(meta), **matched},
-        side=replies.take_riders(meta),
         worker=answer.worker,
+        **fields | {"extras": {**fields["extras"], **matched}},
     )
 
 

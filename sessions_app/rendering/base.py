@@ -6,6 +6,7 @@ immutable; a request's kwargs make another renderer, which is kept and shared.
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ from sessions_app.rendering.tokenizer import ChatTokenizer
 _RESERVED = frozenset({"messages", "tools", "add_generation_prompt", "raise_exception", "strftime_now"})
 
 
-class TemplateRendererBase:
+class TemplateRendererBase(ABC):
     """One tokenizer, one chat template, one set of kwargs."""
 
     name: str
@@ -48,9 +49,9 @@ class TemplateRendererBase:
         self._text = self._prompt_text({**tokenizer.template_variables, **self.template_kwargs})
         self._reasoning_opened = opens_reasoning(self._text.generation_prompt() or "")
 
+    @abstractmethod
     def _prompt_text(self, variables: Mapping[str, Any]) -> PromptText:
         """The template as this kind of renderer runs it."""
-        raise NotImplementedError
 
     def _fingerprint(self) -> str:
         parts = [self.tokenizer_fingerprint, self.template_fingerprint, self.name, self.template_kwargs]

@@ -41,7 +41,6 @@ from tito_project.configuration import Configuration
 logger = logging.getLogger(__name__)
 
 _SETTINGS_KEPT = 20_000
-_KEPT_ANSWER_BYTES = 65_536
 
 
 class TurnService:
