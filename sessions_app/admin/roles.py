@@ -14,6 +14,8 @@ VIEWER, OPERATOR, ADMIN = "viewer", "operator", "admin"
 _APPS = ("sessions_app", "trainer_export")
 OPERATE = "sessions_app.change_session"
 """What makes an operator: closing sessions, classing roots, revoking keys, asking for replays and exports."""
+EXPORT = "trainer_export.add_exportjob"
+"""Operators, too: asking for an export of chosen sessions."""
 PURGE = "sessions_app.delete_session"
 """What nobody can take back: emptying a session's text. Nothing in the screens deletes a session itself."""
 _ACTS = Q(

@@ -17,11 +17,13 @@ from sessions_app.admin.pages.case_page import case_page
 from sessions_app.admin.pages.compare_page import compare_page
 from sessions_app.admin.pages.diff_page import diff_page
 from sessions_app.admin.pages.dump_page import dump_page
+from sessions_app.admin.pages.export_page import export_chosen
 from sessions_app.admin.pages.health_page import behind_page, health_page
 from sessions_app.admin.pages.node_page import node_page, token_page
 from sessions_app.admin.pages.samples_page import samples_page
 from sessions_app.admin.pages.session_page import session_page
 from sessions_app.admin.pages.what_if_page import replay_page, what_if_page
+from sessions_app.admin.roles import EXPORT
 from sessions_app.admin.searching import session_ids
 from sessions_app.models import Node, Record, Session
 from sessions_app.presentation.addresses import list_url
@@ -81,6 +83,7 @@ class SessionAdmin(ReadOnlyAdmin):
         "healed_shown",
     )
     search_fields = ("id",)
+    actions = (export_chosen,)
     search_help_text = "Id prefix, rollout, group, harness, response id, label=value"
 
     def get_urls(self) -> list[URLPattern]:
@@ -113,6 +116,10 @@ class SessionAdmin(ReadOnlyAdmin):
     ) -> HttpResponse:
         """The page of a session."""
         return session_page(request, object_id)
+
+    def has_export_permission(self, request: HttpRequest) -> bool:
+        """Operators export."""
+        return request.user.has_perm(EXPORT)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         """With what a list shows and no column holds, computed for the rows of a page only."""

@@ -1,12 +1,17 @@
 """Screens of exports and traces: progress with its numbers, what can be done, rows of every model."""
 
+import json
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
+from sessions_app.admin.pages import export_page
+from sessions_app.admin.roles import OPERATOR, VIEWER, complete_roles
 from sessions_app.models import Session
 from tests.admin.seeding import Seeds
 from tests.admin.test_pages import RAW, page, twin
@@ -158,3 +163,62 @@ def test_rows_of_every_model_are_shown(staff: Client, seeds: Seeds, job: ExportJ
         for text in (page(staff, url), page(staff, f"{url}{row.pk}/change/")):
             assert not any(raw in text for raw in RAW), url
         assert twin(staff, f"{url}{row.pk}/change/")
+
+
+LIST = "/admin/sessions_app/session/"
+
+
+def choose(client: Client, *sessions: str, **more: str) -> Any:
+    return client.post(LIST, {"action": "export_chosen", "_selected_action": [*sessions], **more})
+
+
+def test_chosen_sessions_are_exported_after_a_question(
+    staff: Client, seeds: Seeds, monkeypatch, tmp_path, settings
+) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(export_page, "send_workers", lambda job: sent.append(job) or True)
+    settings.TITO = replace(settings.TITO, export_url=str(tmp_path))
+    before = set(ExportJob.objects.values_list("pk", flat=True))
+    assert '<option value="export_chosen">' in page(staff, LIST)
+    asked = choose(staff, seeds.plain, seeds.busy)
+    assert "Export 2 sessions?" in asked.content.decode()
+    assert set(ExportJob.objects.values_list("pk", flat=True)) == before, "a question changes nothing"
+    given = choose(staff, seeds.plain, seeds.busy, confirmed="1", shape="trl", format="jsonl")
+    (job,) = ExportJob.objects.exclude(pk__in=before)
+    assert given.headers["location"] == job_url(job)
+    assert f"asked for the export to {job.destination}" in page(staff, job_url(job))
+    assert "asked for an export of 2 chosen sessions" in page(staff, f"{job_url(job)[:-7]}history/")
+    assert (job.source, job.shape, job.format, job.state) == ("admin", "trl", "jsonl", "pending")
+    assert job.destination.startswith(f"{tmp_path}/admin/")
+    assert set(json.loads(job.filters)["sessions"]) == {seeds.plain, seeds.busy}
+    assert sent == [job.pk.hex]
+
+
+def test_only_operators_export(client: Client, seeds: Seeds) -> None:
+    complete_roles()
+    for role, may in ((VIEWER, False), (OPERATOR, True)):
+        user = User.objects.create(username=f"exports-{role}", is_staff=True)
+        user.groups.add(Group.objects.get(name=role))
+        client.force_login(user)
+        assert ("export_chosen" in page(client, LIST)) is may
+        assert ("Export 1 session?" in choose(client, seeds.plain).content.decode()) is may
+    before = ExportJob.objects.count()
+    client.force_login(User.objects.get(username=f"exports-{VIEWER}"))
+    choose(client, seeds.plain, confirmed="1")
+    assert ExportJob.objects.count() == before
+
+
+def test_odd_choices_are_refused_or_the_default(staff: Client, seeds: Seeds, monkeypatch) -> None:
+    monkeypatch.setattr(export_page, "send_workers", lambda job: False)
+    monkeypatch.setattr(export_page, "MOST", 1)
+    before = set(ExportJob.objects.values_list("pk", flat=True))
+    many = choose(staff, seeds.plain, seeds.busy, confirmed="1")
+    assert many.status_code == 302
+    assert "At most 1 sessions" in page(staff, LIST)
+    choose(staff, "0" * 32, confirmed="1")
+    choose(staff, confirmed="1")
+    assert set(ExportJob.objects.values_list("pk", flat=True)) == before
+    choose(staff, seeds.plain, confirmed="1", shape="../x", format=ODD)
+    (job,) = ExportJob.objects.exclude(pk__in=before)
+    assert (job.shape, job.format) == ("native", "parquet")
+    assert "The broker is away" in page(staff, job_url(job))
