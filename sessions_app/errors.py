@@ -33,6 +33,7 @@
     ├─ SamplesFailed                  422     samples_failed
     ├─ MaxTurnsExceeded               429     max_turns_exceeded
     ├─ RateLimited, Overloaded        429     rate_limited, overloaded        yes
+    ├─ UnrecordedReply                500     internal_error
     ├─ PrefixMismatch                 500     prefix_mismatch
     ├─ MatcherRaised, MatcherContract 500     matcher_raised, matcher_contract
     ├─ UpstreamError                  502
@@ -282,6 +283,10 @@ class Overloaded(TitoError):
     code = "overloaded"
     retryable = True
     retry_after_s = 1
+
+
+class UnrecordedReply(TitoError):
+    """Storing a reply failed as nothing should; it is kept beside the tree, which is as it was."""
 
 
 class PrefixMismatch(TitoError):

@@ -98,8 +98,7 @@ async def _serve_watched(
 async def _cancel_on_disconnect(request: DirectRequest, receive: ASGIReceiveCallable) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    if request.turn is not None:
-        request.turn.cancel()
+    request.abandon()
 
 
 async def _read_body(scope: HTTPScope, receive: ASGIReceiveCallable) -> bytes:

@@ -22,7 +22,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from sessions_app.api.openapi.inspection import DirectSchema
-from sessions_app.errors import MethodNotAllowed, TitoError, refused_answer
+from sessions_app.errors import MethodNotAllowed, TitoError, UnrecordedReply, refused_answer
 from sessions_app.json_text import dumps
 from sessions_app.protocols.errors import plain_error
 from sessions_app.store.commit import LateReason
@@ -88,6 +88,21 @@ class DirectRequest(ASGIRequest):
 
     turn: "asyncio.Task[Any] | None" = None
     """The generation it waits for, so that a vanished client can cancel it."""
+    gone = False
+    """Its client has left and nobody waits for an answer."""
+
+    def answered_by(self, turn: "asyncio.Task[Any]") -> None:
+        """Name the generation it waits for."""
+        self.turn = turn
+        if self.gone:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Its client has left: cancel the generation, once there is one. Not before it has begun, or nothing
+        would record that it was asked for."""
+        self.gone = True
+        if self.turn is not None:
+            asyncio.get_running_loop().call_soon(self.turn.cancel)
 
 
 class DirectView(APIView):
@@ -187,9 +202,16 @@ def with_error_headers(response: HttpResponseBase, error: TitoError) -> HttpResp
     response[RETRYABLE] = response[SHOULD_RETRY] = "true" if error.retryable else "false"
     if error.retry_after_s is not None:
         response["Retry-After"] = str(error.retry_after_s)
-    if refused_answer(error) is not None:
-        response["X-Tito-Recorded"], response["X-Tito-Reason"] = "false", LateReason.FAILED_VALIDATION
+    if (reason := _unattached_for(error)) is not None:
+        response["X-Tito-Recorded"], response["X-Tito-Reason"] = "false", reason
     return response
+
+
+def _unattached_for(error: TitoError) -> LateReason | None:
+    """Why a generated reply is not in the tree; None where none was generated."""
+    if isinstance(error, UnrecordedReply):
+        return LateReason.INTERNAL_ERROR
+    return LateReason.FAILED_VALIDATION if refused_answer(error) is not None else None
 
 
 def received_headers(request: Request) -> dict[str, str]:

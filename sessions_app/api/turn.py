@@ -45,17 +45,25 @@ class TurnView(DirectView):
         state = runtime.current()
         if state.draining:
             raise errors.Draining("this process is shutting down")
-        state.turns.admission.check_room()
         await access.count_request(state, request, named)
         settings = await self.addressing.session_of(state, request, self.protocol, **named)
         self.reference = self.reference and settings.history_policy != "linear"
         arrival = arrival_of(state, request, self.protocol, reference=self.reference)
+        await self._check_room(state, settings, arrival)
         chat = await self._read(state, settings, arrival)
         arrival.stopwatch.lap("parse")
         work = state.spawn(state.turns.run(settings, chat))
         if isinstance(request._request, DirectRequest):
-            request._request.turn = work
+            request._request.answered_by(work)
         return await self._answer(state, chat, work)
+
+    async def _check_room(self, state: Runtime, settings: SessionSettings, arrival: Arrival) -> None:
+        """Where the process is full its body is not even read; the record says so."""
+        try:
+            state.turns.admission.check_room()
+        except errors.Overloaded as error:
+            await state.turns.refuse(settings, arrival, error)
+            raise
 
     async def _read(self, state: Runtime, settings: SessionSettings, arrival: Arrival) -> ChatRequest:
         """The request of a body; one that is none leaves a record, but an unknown session is told first."""

@@ -20,7 +20,10 @@ STATES = {
     "refused": ("bad", "Refused by us before the engine was called."),
     "upstream_error": ("bad", "The engine failed or answered nonsense."),
     "cancelled": ("bad", "The client left and TITO_ON_DISCONNECT is abort."),
-    "late": ("bad", "Generated, but attached nowhere: the session had closed or its head had moved."),
+    "late": (
+        "bad",
+        "Generated, but attached nowhere: the session had closed, its head had moved, or storing it failed.",
+    ),
     "replayed": ("plain", "Answered with a stored reply."),
     "lost": ("bad", "The process that held it died."),
 }

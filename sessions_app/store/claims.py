@@ -21,13 +21,15 @@ _ACQUIRE = """
            OR c.record_id IN (
                 SELECT r.id FROM sessions_app_record r
                 WHERE r.session_id = %(session)s AND r.id = c.record_id
-                  AND r.state IN ('refused', 'upstream_error', 'cancelled', 'lost'))
+                  AND (r.state IN ('refused', 'upstream_error', 'cancelled', 'lost')
+                       OR r.reason = 'internal_error'))
     RETURNING true
 """
 
-ANSWERED = ("committed", "confirmed", "late")
-"""States of a record whose reply can be replayed."""
-_EARLIER = "r.id, r.state, r.node_seq, r.request_hash"
+_ANSWERED = """
+    (r.state IN ('committed', 'confirmed', 'late') AND r.reason IS DISTINCT FROM 'internal_error')
+"""
+"""Its reply can be replayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,8 @@ class Earlier:
 
     record_id: int | None
     """None: claimed, and its record is not written yet."""
-    state: str
+    answered: bool
+    """Its reply can be replayed."""
     node_seq: int | None
     request_hash: bytes
 
@@ -58,7 +61,7 @@ async def acquire(
 async def holder(db: Executor, session_id: UUID, key: str) -> Earlier | None:
     """The record that a key belongs to; None when the key has become free."""
     row = await db.fetch_one(
-        "SELECT c.record_id, coalesce(r.state, 'intent'), r.node_seq, c.request_hash "
+        f"SELECT c.record_id, coalesce({_ANSWERED}, false), r.node_seq, c.request_hash "
         "FROM sessions_app_idempotencyclaim c "
         "LEFT JOIN sessions_app_record r ON r.session_id = c.session_id AND r.id = c.record_id "
         "WHERE c.session_id = %s AND c.key = %s",
@@ -101,13 +104,13 @@ async def same_body(
 ) -> Earlier | None:
     """The latest request with the same body that was answered, in a window."""
     row = await db.fetch_one(
-        f"SELECT {_EARLIER} FROM sessions_app_record r WHERE r.session_id = %s AND r.request_hash = %s "
-        "AND r.state = ANY(%s) "
+        "SELECT r.id, true, r.node_seq, r.request_hash FROM sessions_app_record r "
+        f"WHERE r.session_id = %s AND r.request_hash = %s AND {_ANSWERED} "
         "AND r.arrived_at > clock_timestamp() - make_interval(secs => %s) ORDER BY r.id DESC LIMIT 1",
-        (session_id, request_hash, list(ANSWERED), window_s),
+        (session_id, request_hash, window_s),
     )
     return _earlier(row)
 
 
-def _earlier(row: tuple[int, str, int | None, bytes] | None) -> Earlier | None:
+def _earlier(row: tuple[int, bool, int | None, bytes] | None) -> Earlier | None:
     return Earlier(row[0], row[1], row[2], bytes(row[3])) if row else None

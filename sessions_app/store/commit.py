@@ -11,7 +11,9 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sessions_app.packing import pack_ids, pack_logprobs
+from sessions_app.errors import TitoError
+from sessions_app.json_text import storable
+from sessions_app.packing import Ids, pack_ids, pack_logprobs
 from sessions_app.store.pool import Executor, Transaction
 from sessions_app.store.records import events_text
 from sessions_app.store.values import Counters, NewNode, Reply
@@ -118,8 +120,9 @@ _SIDE = """
 _UNATTACHED = """
     WITH r AS (
         UPDATE sessions_app_record SET
-            state = 'late', reason = %(reason)s::text, response = %(response)s, status_code = 200,
-            error_code = NULL, error_text = NULL, parent_seq = %(parent)s::int,
+            state = 'late', reason = %(reason)s::text, response = %(response)s,
+            status_code = %(status_code)s::int, error_code = %(error_code)s::text,
+            error_text = %(error_text)s::text, parent_seq = %(parent)s::int,
             reused_tokens = %(reused)s::int,
             weight_version = %(weight_version)s, worker = %(worker)s, generated_tokens = %(generated_tokens)s,
             cached_tokens = %(cached_tokens)s, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
@@ -132,6 +135,7 @@ _UNATTACHED = """
     )
     INSERT INTO sessions_app_historyevent (session_id, record_id, kind, cause, compared_seq, at)
     SELECT %(session)s, r.id, 'late', %(cause)s::text, %(parent)s::int, clock_timestamp() FROM r
+    WHERE %(cause)s::text IS NOT NULL
 """
 
 
@@ -147,6 +151,8 @@ class LateReason(StrEnum):
     """`recover` had given the request up for dead."""
     FAILED_VALIDATION = "failed_validation"
     """The engine's answer was refused; the record holds it."""
+    INTERNAL_ERROR = "internal_error"
+    """Storing it failed as nothing should; whoever asks again is given a new generation."""
 
 
 async def commit_node(db: Executor, new: NewNode) -> int | None:
@@ -258,22 +264,44 @@ async def lock_session(transaction: Transaction, session_id: UUID, record_id: in
     return LockedSession(*row) if row else None
 
 
-async def keep_unattached(db: Executor, new: NewNode, reason: LateReason, cause: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Unattached:
+    """A reply that becomes no node."""
+
+    session_id: UUID
+    record_id: int
+    parent_seq: int | None
+    """The attach point it was generated from."""
+    reused: int
+    """Ids of that node that were fed before `prompt`."""
+    prompt: Ids
+    reply: Reply
+    reason: LateReason
+    cause: str | None
+    """Of its event; None = there is none in the history to tell."""
+    error: TitoError | None = None
+    """What its client was answered in its place; None = it got the reply."""
+
+
+async def keep_unattached(db: Executor, late: Unattached) -> None:
     """Keep a reply that became no node: its record, its tokens, an event."""
-    logprobs = pack_logprobs(new.reply.logprobs)
+    logprobs = pack_logprobs(late.reply.logprobs)
     await db.fetch_all(
         _UNATTACHED,
         {
-            "session": new.session_id,
-            "record": new.record_id,
-            "reason": str(reason),
-            "cause": str(cause),
-            "parent": new.parent.seq if new.parent else None,
-            "reused": new.prompt_tokens - len(new.prompt_delta),
-            "prompt": pack_ids(new.prompt_delta),
-            "completion": pack_ids(new.reply.completion),
+            "session": late.session_id,
+            "record": late.record_id,
+            "reason": str(late.reason),
+            "cause": late.cause,
+            "status_code": late.error.status if late.error else 200,
+            "error_code": late.error.code if late.error else None,
+            "error_text": storable(str(late.error)) if late.error else None,
+            "parent": late.parent_seq,
+            "reused": late.reused,
+            "prompt": pack_ids(late.prompt),
+            "completion": pack_ids(late.reply.completion),
             "logprobs": logprobs.data,
             "logprob_width": logprobs.width,
-            **_reply_parameters(new.reply),
+            **_reply_parameters(late.reply),
         },
     )

@@ -21,7 +21,7 @@ from sessions_app.history.harness.detection import detect_harness
 from sessions_app.history.roots import agent_of, system_text
 from sessions_app.json_text import storable, text_of
 from sessions_app.store import attach, commit
-from sessions_app.store.commit import LateReason, LockedSession
+from sessions_app.store.commit import LateReason, LockedSession, Unattached
 from sessions_app.store.pool import LOST_CONNECTION, Database, Transaction
 from sessions_app.store.values import NewEvent, NewMessage, NewNode, Reply
 from sessions_app.turns.positioning import NEVER_A_REPLY
@@ -32,6 +32,12 @@ logger = logging.getLogger(__name__)
 
 _PATIENCE_S = 60.0
 """How long a reply is held while the database is away, before the client is told."""
+
+
+_LATE_CAUSES = {
+    LateReason.CONCURRENT: Cause.CONCURRENT,
+    LateReason.NODE_LIMIT: Cause.NODE_LIMIT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +83,10 @@ async def _commit_moved(transaction: Transaction, prepared: Prepared, node: NewN
         return Committed(locked.record_node, AttachKind(node.attach_kind), _cause(node.cause))
     reason = _late(locked, prepared)
     if reason is not None:
-        cause = Cause.CONCURRENT if reason is LateReason.CONCURRENT else Cause.LATE_REPLY
-        await commit.keep_unattached(transaction, node, reason, cause)
+        cause = _LATE_CAUSES.get(reason, Cause.LATE_REPLY)
+        await commit.keep_unattached(
+            transaction, unattached(prepared, node.record_id, node.reply, reason, cause)
+        )
         return Committed(None, AttachKind(node.attach_kind), cause, reason)
     assert locked is not None
     node = await _beside(transaction, node, locked)
@@ -96,7 +104,26 @@ def _late(locked: LockedSession | None, prepared: Prepared) -> LateReason | None
         return LateReason.SESSION_CLOSED
     if prepared.settings.history_policy == "rollback":
         return LateReason.CONCURRENT
+    if locked.next_seq >= prepared.max_nodes:
+        return LateReason.NODE_LIMIT
     return None
+
+
+def unattached(
+    prepared: Prepared, record_id: int, reply: Reply, reason: LateReason, cause: Cause | None
+) -> Unattached:
+    """A prepared turn's reply in the form in which it is kept beside the tree."""
+    parent, prompt = prepared.parent_node, prepared.prompt
+    return Unattached(
+        session_id=prepared.settings.id,
+        record_id=record_id,
+        parent_seq=parent.seq if parent else None,
+        reused=len(prompt.ids) - len(prompt.delta),
+        prompt=prompt.delta,
+        reply=reply,
+        reason=reason,
+        cause=cause,
+    )
 
 
 async def _beside(transaction: Transaction, node: NewNode, locked: LockedSession) -> NewNode:

@@ -4,16 +4,19 @@ Invariant: every request that named a session has a record that says what became
 a request that the database could not be told about.
 """
 
+import asyncio
 import logging
 import time
-from dataclasses import replace
+from collections.abc import Awaitable
+from dataclasses import dataclass, replace
+from typing import Self
 from uuid import UUID
 
 from sessions_app import errors
 from sessions_app.backends.base import GenerationRequest
 from sessions_app.json_text import storable
 from sessions_app.store import records
-from sessions_app.store.commit import LateReason
+from sessions_app.store.commit import LateReason, Unattached, keep_unattached
 from sessions_app.store.pool import LOST_CONNECTION, Database
 from sessions_app.store.values import Intent, SessionSettings
 from sessions_app.turns import explaining, recording
@@ -151,18 +154,69 @@ class Ledger:
         except LOST_CONNECTION:
             logger.warning("database away; record %s stays an intent for recovery", record_id)
 
-    async def cancelled(self, session_id: UUID, record_id: int, engine_ms: float) -> None:
-        """The end of an intent whose client left."""
-        await records.fail(
+    async def unprepared(self, settings: SessionSettings, request: ChatRequest, error: BaseException) -> None:
+        """The record of a request that ended before it had one: its client left, or something unexpected."""
+        end = _End.of(error, "refused")
+        intent = replace(
+            self._blank(settings.id, request.arrival),
+            state=end.state,
+            stream=request.stream,
+            message_count=len(request.messages),
+            error_code=end.code,
+            error_text=end.text,
+            status_code=end.status,
+            prepare_ms=(time.perf_counter() - request.arrival.started) * 1000,
+        )
+        await _without_fail(records.insert(self._db, intent, with_head=False))
+
+    async def broken(
+        self, session_id: UUID, record_id: int, error: BaseException, engine_ms: float | None = None
+    ) -> None:
+        """The end of an intent that came to nothing: its client left, or something unexpected. `engine_ms`:
+        None where the engine was not asked."""
+        end = _End.of(error, "refused" if engine_ms is None else "upstream_error")
+        ending = records.fail(
             self._db,
             session_id,
             record_id,
-            state="cancelled",
-            status_code=None,
-            error_code="cancelled",
-            error_text="the client left and TITO_ON_DISCONNECT is abort",
+            state=end.state,
+            status_code=end.status,
+            error_code=end.code,
+            error_text=end.text,
             engine_ms=engine_ms,
         )
+        await _without_fail(ending)
+
+    async def kept(self, late: Unattached) -> None:
+        """The end of an intent whose reply could not be stored as a node."""
+        await _without_fail(keep_unattached(self._db, late))
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a request ended that nobody answered or refused."""
+
+    state: str
+    code: str
+    text: str
+    status: int | None
+    """None: there was nobody to answer."""
+
+    @classmethod
+    def of(cls, error: BaseException, state: str) -> Self:
+        """`state`: of what nothing here expects. Its text names the kind of error alone."""
+        if isinstance(error, asyncio.CancelledError):
+            text = "the client left and TITO_ON_DISCONNECT is abort"
+            return cls("cancelled", "cancelled", text, None)
+        return cls(state, errors.TitoError.code, f"internal error: {type(error).__name__}", 500)
+
+
+async def _without_fail(ending: Awaitable[object]) -> None:
+    """What goes wrong while an end is recorded does not hide why it ended; `recover` finds the intent."""
+    try:
+        await ending
+    except Exception as error:
+        logger.warning("the end of a request could not be recorded: %s", type(error).__name__)
 
 
 def _answer_text(error: errors.TitoError) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sessions_app.errors import SessionNotFound
+from sessions_app.errors import SessionClosed, SessionNotFound
 from sessions_app.history.causes import AttachKind
 from sessions_app.history.chain import prefix_keys
 from sessions_app.history.matchers.base import Message, MessageMatcher
@@ -95,7 +95,8 @@ async def position(
 ) -> Attachment:
     """The attach point of a request. `identity`: what the engine would see at its head.
 
-    Raises SessionNotFound, RollbackTooDeep, NonlinearHistory, and what a matcher raises.
+    Raises SessionNotFound and SessionClosed before all else, RollbackTooDeep, NonlinearHistory, and what a
+    matcher raises.
     """
     if settings.history_policy == "rollback":
         return await _rollback(db, settings, history, max_rollback)
@@ -124,9 +125,9 @@ async def deepest(db: Executor, session_id: UUID, history: History, identity: by
     """The session's state and the deepest node whose whole path the request repeats."""
     keys = history.candidates()
     newest = keys[-_NEWEST:]
-    lookup = _known(await attach.load_deepest(db, session_id, newest, identity), session_id)
+    lookup = _open(await attach.load_deepest(db, session_id, newest, identity), session_id)
     if lookup.found is None and len(keys) > len(newest):
-        lookup = _known(await attach.load_deepest(db, session_id, keys, identity), session_id)
+        lookup = _open(await attach.load_deepest(db, session_id, keys, identity), session_id)
     return lookup
 
 
@@ -155,7 +156,7 @@ def _by_node(messages: Sequence[PathMessage]) -> dict[int, list[dict[str, Any]]]
 async def _rollback(
     db: Executor, settings: SessionSettings, history: History, max_rollback: int
 ) -> Attachment:
-    lookup = _known(await attach.load_active(db, settings.id), settings.id)
+    lookup = _open(await attach.load_active(db, settings.id), settings.id)
     state, active = lookup.state, lookup.found
     if active is None:
         return Attachment(state, None, AttachKind.ROOT, active=None)
@@ -185,7 +186,7 @@ async def _matched_messages(db: Executor, session_id: UUID, seq: int, history: H
 async def _linear(
     db: Executor, settings: SessionSettings, history: History, identity: bytes | None
 ) -> Attachment:
-    lookup = _known(await attach.load_active(db, settings.id), settings.id)
+    lookup = _open(await attach.load_active(db, settings.id), settings.id)
     state, active = lookup.state, lookup.found
     if state.passthrough:
         return await _tree(db, settings, history, None)
@@ -219,9 +220,12 @@ async def _attached(
     return Attachment(state, parent, decided.kind, active.node if active else None, decided.discarded)
 
 
-def _known(lookup: Lookup | None, session_id: UUID) -> Lookup:
+def _open(lookup: Lookup | None, session_id: UUID) -> Lookup:
+    """What was found, of a session that still serves turns."""
     if lookup is None:
         raise SessionNotFound(session_id.hex)
+    if lookup.state.status != "open":
+        raise SessionClosed(f"session is {lookup.state.status}: it no longer serves turns")
     return lookup
 
 

@@ -68,6 +68,8 @@ class Prepared:
     """Room left by the session's context limit; None = no limit."""
     root: RootLabel | None
     """What a new root is taken for; None for a turn that continues a node."""
+    max_nodes: int
+    """Nodes that the session may hold."""
 
     @property
     def parent_node(self) -> NodeRow | None:
@@ -117,8 +119,6 @@ class Preparation:
             raise
 
     def _check_session(self, settings: SessionSettings, state: SessionState) -> None:
-        if state.status != "open":
-            raise errors.SessionClosed(f"session is {state.status}: it no longer serves turns")
         if settings.max_turns is not None and state.next_seq >= settings.max_turns:
             raise errors.MaxTurnsExceeded(f"session exceeded max_turns={settings.max_turns}")
         if state.next_seq >= self._limits.max_nodes:
@@ -165,6 +165,7 @@ class Preparation:
             passthrough=kind is AttachKind.PASSTHROUGH,
             max_new_tokens=room(settings, prompt),
             root=root,
+            max_nodes=self._limits.max_nodes,
         )
 
     async def _spelled(

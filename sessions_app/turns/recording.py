@@ -161,6 +161,24 @@ def stored_reply(
     )
 
 
+def bare_reply(generation: Generation, engine_ms: float) -> Reply:
+    """What was generated and no more, where the whole reply cannot be written."""
+    return Reply(
+        completion=generation.ids,
+        logprobs=generation.logprobs,
+        logprob_texts=None,
+        response=storable(generation.reply_text) or "{}",
+        response_id=_storable(generation.response_id),
+        finish_reason=generation.finish_reason,
+        raw_finish_reason=_storable(generation.raw_finish_reason),
+        weight_version=_storable(generation.weight_version),
+        cached_tokens=generation.cached_tokens,
+        worker=generation.worker,
+        engine_ms=engine_ms,
+        ill_formed=False,
+    )
+
+
 def _storable(text: str | None) -> str | None:
     return text if text is None else storable(text)
 

@@ -92,7 +92,7 @@ class Replays:
             earlier = await claims.holder(self._db, settings.id, claim.key)
             if earlier is not None and earlier.request_hash != arrival.request_hash:
                 raise errors.IdempotencyConflict("this Idempotency-Key was used with another body")
-            if earlier is not None and earlier.state in claims.ANSWERED:
+            if earlier is not None and earlier.answered:
                 return await self._stored(settings, earlier)
             delay = await self._pause(delay, deadline)
         return None

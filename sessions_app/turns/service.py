@@ -5,25 +5,20 @@ before the client sees it.
 """
 
 import asyncio
-import logging
 import time
 from collections import OrderedDict
-from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
 from sessions_app import errors
 from sessions_app.backends.base import Generation, GenerationRequest
 from sessions_app.history.harness.profiles import define_profile
-from sessions_app.packing import Ids
 from sessions_app.store import profiles as profiles_store
 from sessions_app.store import sessions
 from sessions_app.store.pool import Database
-from sessions_app.store.values import Intent, Reply, SessionSettings
-from sessions_app.turns import recording
+from sessions_app.store.values import Intent, SessionSettings
 from sessions_app.turns.admission import Admission
 from sessions_app.turns.checkpoints import CheckpointCache
-from sessions_app.turns.commit import Committed, commit_turn
 from sessions_app.turns.dispatching import generation_request
 from sessions_app.turns.journal import TurnEntry
 from sessions_app.turns.latencies import Latencies
@@ -33,12 +28,10 @@ from sessions_app.turns.pausing import WaitingRoom
 from sessions_app.turns.prepare import Limits, Preparation, Prepared
 from sessions_app.turns.profiles import Profile, Profiles
 from sessions_app.turns.replaying import ReplayRules, Replays
-from sessions_app.turns.replying import ChatReply, chat_reply
+from sessions_app.turns.storing import Storing
 from sessions_app.turns.values import Arrival, ChatRequest, TurnResult
 from sessions_app.turns.weights import WeightWatch
 from tito_project.configuration import Configuration
-
-logger = logging.getLogger(__name__)
 
 _SETTINGS_KEPT = 20_000
 
@@ -75,6 +68,7 @@ class TurnService:
         self._preparation = Preparation(
             db, self.cache, Limits(configuration.max_nodes, configuration.max_rollback)
         )
+        self._storing = Storing(db, self.cache, self._preparation, self._ledger, configuration.r3_layers)
 
     async def settings_of(self, session_id: UUID) -> SessionSettings:
         """The settings of a session. Raises SessionNotFound; a cached session may have been deleted since."""
@@ -110,9 +104,14 @@ class TurnService:
 
     async def run(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
         """One turn. Raises what refuses it, recorded."""
-        with self.admission.place(settings.id), TurnEntry(settings.id, request.arrival.protocol) as entry:
-            entry.result = await self._run(settings, request)
-            return entry.result
+        with TurnEntry(settings.id, request.arrival.protocol) as entry:
+            try:
+                with self.admission.place(settings.id):
+                    entry.result = await self._run(settings, request)
+                    return entry.result
+            except errors.Overloaded as error:  # there was no place: nothing was done
+                await self.refuse(settings, request.arrival, error, request)
+                raise
 
     async def _run(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
         arrival = request.arrival
@@ -121,6 +120,9 @@ class TurnService:
         except errors.TitoError as error:
             await self.refuse(settings, arrival, error, request)
             raise
+        except BaseException as error:
+            await asyncio.shield(self._ledger.unprepared(settings, request, error))
+            raise
         if earlier is not None:
             await self._ledger.replayed(settings, request, earlier)
             return earlier
@@ -128,26 +130,34 @@ class TurnService:
 
     async def _generated(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
         """Prepare and generate, which may fail and then claim nothing; commit, which is never cut short."""
-        profile = await self.profiles.get(settings.profile)
         record_id: int | None = None
+        tied = False  # the key to the record, whose state frees it from then on
         try:
+            profile = await self.profiles.get(settings.profile)
             prepared, outgoing, intent = await self._planned(settings, profile, request)
             stopwatch = request.arrival.stopwatch
             stopwatch.lap("assemble")
-            record_id = await self._preparation.write_intent(prepared, intent)
+            writing = asyncio.create_task(self._preparation.write_intent(prepared, intent))
+            try:
+                record_id = await asyncio.shield(writing)
+            except asyncio.CancelledError:
+                record_id = await writing  # a record that is there needs an end
+                raise
             stopwatch.lap("intent")
             await self._replays.settle(settings, request.arrival, record_id)
+            tied = True
             generation, engine_ms = await self._generate(settings, profile, outgoing, record_id)
             stopwatch.lap("engine")
             self.weights.note(generation.worker, prepared.state.weight_version, generation.weight_version)
             self.latencies.observe("prepare", (intent.prepare_ms or 0.0) / 1000)
             self.latencies.observe("engine", engine_ms / 1000)
-        except BaseException:
-            if record_id is None:  # else the record's state frees the key
+        except BaseException as error:
+            if not tied:
                 await asyncio.shield(self._replays.release(settings, request.arrival))
+            await asyncio.shield(self._ended(settings, request, record_id, error))
             raise
         commit = asyncio.create_task(
-            self._commit(prepared, profile, outgoing, record_id, generation, engine_ms)
+            self._storing.store(prepared, profile, outgoing, record_id, generation, engine_ms)
         )
         self._commits.add(commit)
         commit.add_done_callback(self._commits.discard)
@@ -156,6 +166,17 @@ class TurnService:
         self.latencies.observe("commit", time.perf_counter() - started)
         stopwatch.lap("commit")
         return result
+
+    async def _ended(
+        self, settings: SessionSettings, request: ChatRequest, record_id: int | None, error: BaseException
+    ) -> None:
+        """Nothing was generated, and a record says why."""
+        if isinstance(error, errors.TitoError):
+            return  # recorded where it was raised
+        if record_id is None:
+            await self._ledger.unprepared(settings, request, error)
+        else:
+            await self._ledger.broken(settings.id, record_id, error)
 
     async def _planned(
         self, settings: SessionSettings, profile: Profile, request: ChatRequest
@@ -205,71 +226,10 @@ class TurnService:
                 error.prompt_tokens = len(outgoing.prompt_ids)
             await self._ledger.failed(settings.id, record_id, error, _since(started))
             raise
-        except asyncio.CancelledError:
-            await asyncio.shield(self._ledger.cancelled(settings.id, record_id, _since(started)))
+        except BaseException as error:
+            await asyncio.shield(self._ledger.broken(settings.id, record_id, error, _since(started)))
             raise
         return generation, _since(started)
-
-    async def _commit(
-        self,
-        prepared: Prepared,
-        profile: Profile,
-        outgoing: GenerationRequest,
-        record_id: int,
-        generation: Generation,
-        engine_ms: float,
-    ) -> TurnResult:
-        if generation.prompt_ids is not None:
-            prepared = await self._preparation.rerendered(prepared, generation.prompt_ids)
-        prompt_tokens = len(prepared.prompt.ids)
-        model = str(prepared.request.body.get("model") or profile.name)
-        replied = chat_reply(generation, profile.renderer, outgoing.tools, model, prompt_tokens)
-        try:
-            stored = self._stored(replied, outgoing, engine_ms)
-        except errors.InvalidJson:
-            error = errors.UpstreamInvalidReply("invalid engine reply: nested too deeply")
-            error.answer = generation.reply_text.encode()
-            await self._ledger.failed(prepared.settings.id, record_id, error, engine_ms)
-            raise error from None
-        committed = await commit_turn(self.db, prepared, record_id, replied.message, stored)
-        if committed.seq is not None:
-            self._keep_tokens(prepared, committed.seq, generation.ids)
-        return _result(prepared, replied, committed)
-
-    def _stored(self, replied: ChatReply, outgoing: GenerationRequest, engine_ms: float) -> Reply:
-        reply = recording.stored_reply(
-            replied.generation,
-            replied.generation.reply or replied.body,
-            ill_formed=replied.ill_formed,
-            engine_ms=engine_ms,
-            layers=self._configuration.r3_layers,
-        )
-        if outgoing.routed_experts_start_len is None:
-            return reply
-        side = tuple(replace(rider, start_row=outgoing.routed_experts_start_len) for rider in reply.side)
-        return replace(reply, side=side)
-
-    def _keep_tokens(self, prepared: Prepared, seq: int, completion: Ids) -> None:
-        tokens = recording.joined(prepared.prompt.ids, completion)
-        if prepared.parent_node is not None:
-            self.cache.drop(prepared.settings.id, prepared.parent_node.seq)
-        self.cache.put(prepared.settings.id, seq, tokens)
-
-
-def _result(prepared: Prepared, replied: ChatReply, committed: Committed) -> TurnResult:
-    return TurnResult(
-        session_id=prepared.settings.id,
-        generation=replied.generation,
-        message=replied.message,
-        reply=replied.body,
-        ill_formed=replied.ill_formed,
-        node_seq=committed.seq,
-        parent_seq=prepared.parent_node.seq if prepared.parent_node else None,
-        kind=committed.kind,
-        cause=committed.cause,
-        reused_tokens=prepared.prompt.reused,
-        late=committed.late,
-    )
 
 
 def _since(started: float) -> float:

@@ -226,9 +226,8 @@ def test_a_late_reply_is_replayed_too(toy: Toy, pool) -> None:  # noqa: F811
 
 
 @contextmanager
-def hanging_up(client: Client, engine: FakeEngine, session: str, *lines: str) -> Iterator[None]:
-    """Send a request and leave at the end of the block, while the engine has it."""
-    seen = len(engine.requests)
+def connected_to(client: Client, session: str, *lines: str) -> Iterator[None]:
+    """Send a request and leave at the end of the block."""
     parts = urlsplit(client.url)
     body = b'{"messages": [{"role": "user", "content": "hello"}]}'
     more = "".join(f"{line}\r\n" for line in lines)
@@ -238,6 +237,14 @@ def hanging_up(client: Client, engine: FakeEngine, session: str, *lines: str) ->
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n{more}\r\n".encode()
             + body
         )
+        yield
+
+
+@contextmanager
+def hanging_up(client: Client, engine: FakeEngine, session: str, *lines: str) -> Iterator[None]:
+    """The same, while the engine has it."""
+    seen = len(engine.requests)
+    with connected_to(client, session, *lines):
         engine.wait_seen(seen + 1)
         yield
 

@@ -57,9 +57,7 @@ def test_a_commit_in_a_storm_of_dropped_connections_applies_once(toy) -> None:
     session = client.create()
     engine.script(*[Reply([100, 2], message=says("ab"), delay_s=0.02)] * 20)
     with ThreadPoolExecutor(8) as pool:
-        pending = [
-            pool.submit(client.chat, session, [user("ab " * n)], timeout=100) for n in range(1, 21)
-        ]
+        pending = [pool.submit(client.chat, session, [user("ab " * n)], timeout=100) for n in range(1, 21)]
         for _ in range(30):
             drop_connections()
             time.sleep(0.03)

@@ -13,7 +13,7 @@ import pytest
 from sessions_app.models import Node, Record
 from tests.client import Client, user
 from tests.fakes.engine import FakeEngine, Reply
-from tests.integration.test_cases import says, toy_server
+from tests.integration.test_cases import says, toy_server, tree
 from tests.integration.test_concurrency import eventually, held, in_flight
 
 PATIENCE_S = 0.4
@@ -34,12 +34,13 @@ def test_a_full_process_refuses_before_any_work(tmp_path, pool) -> None:
         assert (answer.status, answer.code) == (429, "overloaded")
         assert answer.headers["retry-after"] == "1"
         assert answer.headers["x-tito-retryable"] == "true"
-        path = "/sessions/" + "0" * 32 + "/v1/chat/completions"
-        assert client.call("POST", path, b"{no JSON, no session").code == "overloaded"
+        path = f"/sessions/{other}/v1/chat/completions"
+        assert client.call("POST", path, b"{no JSON, and not even read").code == "overloaded"
         gate.set()
         assert first.result().status == 200
         assert len(engine.requests) == 1
-        assert not Record.objects.filter(session_id=other).exists()
+        assert refusals(other) == [("refused", "overloaded", 429)] * 2
+        assert tree(client, other)["nodes"] == []
         engine.script(Reply([100, 2], message=says("ab")))
         assert client.chat(other, [user("hello")]).status == 200
 
@@ -54,6 +55,7 @@ def test_one_session_cannot_take_the_places_of_the_others(tmp_path, pool) -> Non
         refused = list(pool.map(lambda n: client.chat(greedy, [user("x" * n)]), range(1, 21)))
         assert {answer.code for answer in refused} == {"overloaded"}
         assert {answer.headers["retry-after"] for answer in refused} == {"1"}
+        assert refusals(greedy) == [("refused", "overloaded", 429)] * 20
         engine.script(Reply([102, 2], message=says("ok")))
         assert client.chat(modest, [user("hello")]).status == 200
         for gate in gates:
@@ -61,6 +63,12 @@ def test_one_session_cannot_take_the_places_of_the_others(tmp_path, pool) -> Non
         assert {call.result().status for call in calls} == {200}
         engine.script(Reply([102, 2], message=says("ok")))
         assert client.chat(greedy, [user("x")]).status == 200
+
+
+def refusals(session: str) -> list[tuple[str, str, int]]:
+    """How the requests ended that became no node."""
+    records = Record.objects.filter(session_id=session, state="refused")
+    return list(records.values_list("state", "error_code", "status_code"))
 
 
 @contextmanager
