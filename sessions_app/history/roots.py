@@ -30,8 +30,10 @@ _CONTINUED = re.compile(
     re.I,
 )
 _NAMED = re.compile(r"\bYou are (?:an? |the )?([A-Z][\w+-]*(?: [A-Z][\w+-]*){0,4})")
+_SUBAGENT = re.compile(r"\byou are\b[^.\n]{0,100}\bsub-?agent\b", re.I)
 _AGENT_HEADERS = ("x-tito-agent", "x-openai-subagent", "x-agent-name")
 _SUBAGENT_HEADER = "x-openai-subagent"
+BY_ITS_OWN_WORDS = "its system prompt calls it a sub-agent"
 _READ = 4000
 """Characters of a prompt that the rules look at."""
 
@@ -75,6 +77,8 @@ def label_root(
         return RootLabel(SIDE, side, agent, Cause.SIDE_CALL)
     if _SUBAGENT_HEADER in headers:
         return RootLabel(SUBAGENT, f"the header {_SUBAGENT_HEADER} says so", agent, Cause.SUBAGENT)
+    if _SUBAGENT.search(system[:_READ]):
+        return RootLabel(SUBAGENT, BY_ITS_OWN_WORDS, agent, Cause.SUBAGENT)
     mains = [root for root in earlier if root.root_class in (None, MAIN)]
     if not mains:
         return RootLabel(MAIN, "the first conversation of its session", agent)

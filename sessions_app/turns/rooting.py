@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sessions_app.history.causes import Cause
-from sessions_app.history.roots import RootLabel, label_root
+from sessions_app.history.roots import BY_ITS_OWN_WORDS, RootLabel, label_root
 from sessions_app.store.pool import Executor
 from sessions_app.store.roots import load_earlier, load_root_of
 from sessions_app.store.values import NewEvent, SessionSettings
@@ -33,7 +33,9 @@ async def root_label(
 
 
 def _variant(label: RootLabel, seq: int, root_class: str | None, cause: Cause | None) -> RootLabel:
-    """A conversation told anew with a change is what it was."""
+    """A conversation told anew with a change is what it was, unless it says itself that it is not."""
+    if label.evidence == BY_ITS_OWN_WORDS:
+        return replace(label, cause=None)
     evidence = f"a variant of root {seq} ({cause})"
     return replace(label, root_class=root_class or label.root_class, evidence=evidence, cause=None)
 

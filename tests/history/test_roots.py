@@ -31,6 +31,19 @@ def test_a_header_names_a_subagent_and_its_agent() -> None:
     assert (label.root_class, label.agent) == ("subagent", "review")
 
 
+@pytest.mark.parametrize(
+    ("system", "root_class"),
+    [
+        ("You are now acting as the managed memory extraction subagent for an assistant.", "subagent"),
+        ("You are a sub-agent.", "subagent"),
+        ("You are Parent. You may start a subagent.", "main"),
+    ],
+)
+def test_a_system_prompt_may_call_itself_a_subagent(system: str, root_class: str) -> None:
+    label = label_root(said(system, "do y"), TOOLS, {}, [EarlierRoot(0, "main", system)])
+    assert label.root_class == root_class
+
+
 def test_the_same_system_prompt_is_the_agent_again() -> None:
     label = label_root(said("You are Parent.", "another task"), TOOLS, {}, [MAIN])
     assert (label.root_class, label.cause) == ("main", None)

@@ -191,6 +191,15 @@ def test_sampling_and_tools_are_said_in_openais_words() -> None:
     assert "metadata" not in request.body
 
 
+def test_structured_output_is_asked_of_the_engine() -> None:
+    schema = {"type": "object", "properties": {"title": {"type": "string"}}}
+    body = {"messages": [user("q")], "output_config": {"format": {"type": "json_schema", "schema": schema}}}
+    asked = ANTHROPIC.read(incoming(body)).body["response_format"]
+    assert asked == {"type": "json_schema", "json_schema": {"name": "output", "schema": schema}}
+    plain = {"messages": [user("q")], "output_config": {"effort": "high"}}
+    assert "response_format" not in ANTHROPIC.read(incoming(plain)).body
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [

@@ -131,7 +131,16 @@ def _chat_body(
     if tools is not None:
         body["tools"] = tools
         body |= _tool_choice(value.get("tool_choice"))
-    return {"messages": messages, **body}
+    return {"messages": messages, **body, **_response_format(value.get("output_config"))}
+
+
+def _response_format(output: Any) -> dict[str, Any]:
+    """Structured output, in OpenAI's words."""
+    wanted = output.get("format") if isinstance(output, dict) else None
+    if not isinstance(wanted, dict) or wanted.get("type") != "json_schema":
+        return {}
+    schema = {"name": "output", "schema": wanted.get("schema")}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
 def _tool_choice(choice: Any) -> dict[str, Any]:
