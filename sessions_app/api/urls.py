@@ -43,11 +43,23 @@ from sessions_app.api.responses import AttemptResponsesView, KeyResponsesView, R
 from sessions_app.api.rewards import RewardsView
 from sessions_app.api.samples import SamplesView
 from sessions_app.api.sessions import SessionsView, SessionView
+from sessions_app.api.stored_responses import (
+    AttemptCancelResponseView,
+    AttemptInputItemsView,
+    AttemptStoredResponseView,
+    CancelResponseView,
+    InputItemsView,
+    KeyCancelResponseView,
+    KeyInputItemsView,
+    KeyStoredResponseView,
+    StoredResponseView,
+)
 from sessions_app.api.stream import SamplesAckView, SamplesStreamView
 from sessions_app.api.weights import PauseView, ResumeView, VersionView
 
 _SESSION = r"sessions/(?P<session_id>[^/]+)"
 _ATTEMPT = r"rollout/(?P<rollout_id>[^/]+)/attempt/(?P<attempt_id>[^/]+)"
+_RESPONSE = r"/v1/responses/(?P<response_id>[^/]+)"
 
 ROUTES: list[tuple[str, type[DirectView]]] = [
     (r"health", HealthView),
@@ -66,6 +78,15 @@ ROUTES: list[tuple[str, type[DirectView]]] = [
     (_SESSION + r"/v1/responses", ResponsesView),
     (r"v1/responses", KeyResponsesView),
     (_ATTEMPT + r"/v1/responses", AttemptResponsesView),
+    (_SESSION + _RESPONSE, StoredResponseView),
+    (_RESPONSE.lstrip("/"), KeyStoredResponseView),
+    (_ATTEMPT + _RESPONSE, AttemptStoredResponseView),
+    (_SESSION + _RESPONSE + r"/input_items", InputItemsView),
+    (_RESPONSE.lstrip("/") + r"/input_items", KeyInputItemsView),
+    (_ATTEMPT + _RESPONSE + r"/input_items", AttemptInputItemsView),
+    (_SESSION + _RESPONSE + r"/cancel", CancelResponseView),
+    (_RESPONSE.lstrip("/") + r"/cancel", KeyCancelResponseView),
+    (_ATTEMPT + _RESPONSE + r"/cancel", AttemptCancelResponseView),
     (_SESSION + r"/v1/models", ModelsView),
     (r"v1/models", KeyModelsView),
     (_ATTEMPT + r"/v1/models", AttemptModelsView),

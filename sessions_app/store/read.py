@@ -78,6 +78,29 @@ async def load_turn(db: Executor, session_id: UUID, seq: int) -> TurnRow | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What a committed turn's request said beside its messages."""
+
+    protocol: str
+    client_params: str | None
+    tools: str | None
+    """As the engine was offered them."""
+
+
+async def load_asked(db: Executor, session_id: UUID, seq: int) -> Asked:
+    """The request of a node that exists."""
+    row = await db.fetch_one(
+        "SELECT r.protocol, r.client_params, h.tools FROM sessions_app_node n "
+        "JOIN sessions_app_record r ON r.session_id = n.session_id AND r.id = n.record_id "
+        "JOIN sessions_app_requesthead h ON h.session_id = n.session_id AND h.digest = n.head_digest "
+        "WHERE n.session_id = %s AND n.seq = %s",
+        (session_id, seq),
+    )
+    assert row is not None
+    return Asked(*row)
+
+
+@dataclass(frozen=True, slots=True)
 class TreeNode:
     """A node as the tree of GET shows it."""
 

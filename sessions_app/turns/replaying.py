@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sessions_app import errors
@@ -130,17 +130,19 @@ class Replays:
 
     async def _stored(self, settings: SessionSettings, earlier: Earlier) -> TurnResult:
         if earlier.node_seq is not None:
-            return await self._attached(settings, earlier.node_seq)
+            return await self.stored_turn(settings, earlier.node_seq)
         assert earlier.record_id is not None
         return await self._late(settings, earlier.record_id)
 
-    async def _attached(self, settings: SessionSettings, seq: int) -> TurnResult:
+    async def stored_turn(self, settings: SessionSettings, seq: int) -> TurnResult:
+        """The result of a node, as it was."""
         turn = await read.load_turn(self._db, settings.id, seq)
         assert turn is not None
         tokens = await attach.load_tokens(self._db, settings.id, seq)
         prompt = tokens[: turn.node.prompt_tokens]
         reply = reading.reply_of(turn, prompt)
         generation = _generation(reply, turn, turn.node.finish_reason, turn.node.response_id)
+        generation = replace(generation, cached_tokens=turn.cached_tokens)
         return TurnResult(
             session_id=settings.id,
             generation=generation,

@@ -102,6 +102,10 @@ class TurnService:
         """Drop the settings of a session that is gone."""
         self._settings.pop(session_id, None)
 
+    async def stored(self, settings: SessionSettings, seq: int) -> TurnResult:
+        """The result of a committed turn."""
+        return await self._replays.stored_turn(settings, seq)
+
     async def run(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
         """One turn. Raises what refuses it, recorded."""
         with TurnEntry(settings.id, request.arrival.protocol) as entry:

@@ -78,6 +78,7 @@ class TestWithAuthentication:
             closed_server.delete(f"/sessions/{other}", headers=headers),
             closed_server.get(f"/sessions/{other}/v1/models", headers=headers),
             closed_server.post(f"/sessions/{other}/tokenize", json={}, headers=headers),
+            closed_server.get(f"/v1/responses/resp_{other}00000000", headers=headers),
         ]
         assert [response.status_code for response in refused] == [404] * len(refused)
         assert {response.headers["X-Tito-Error-Code"] for response in refused} == {"session_not_found"}

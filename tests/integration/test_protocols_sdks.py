@@ -328,3 +328,62 @@ class TestOpenAIResponses:
         items.append({"type": "function_call_output", "call_id": "call_A1", "output": "sunny"})
         client.responses.create(model="m", input=items)
         assert leaves(session) == 1
+
+    def test_a_response_is_read_again_as_it_was_answered(
+        self, client: openai.OpenAI, engine: FakeEngine, served: tuple[str, FakeEngine], session: str
+    ) -> None:
+        engine.script(thinking_call(), said("sunny"))
+        first = client.responses.create(
+            model="m", instructions="Help.", input="weather?", tools=RESPONSES_TOOLS, temperature=0.5
+        )
+        output: list[Any] = [{"type": "function_call_output", "call_id": "call_A1", "output": "sunny"}]
+        second = client.responses.create(model="m", previous_response_id=first.id, input=output, store=False)
+        assert client.responses.retrieve(first.id).to_dict() == first.to_dict()
+        again = client.responses.retrieve(second.id)
+        assert (again.output_text, again.previous_response_id, again.store) == ("sunny", first.id, False)
+        by_key = openai.OpenAI(base_url=f"{served[0]}/v1", api_key=session.rpartition("/")[2])
+        assert by_key.responses.retrieve(first.id).to_dict() == first.to_dict()
+
+    def test_what_a_response_answered_is_listed(self, client: openai.OpenAI, engine: FakeEngine) -> None:
+        engine.script(thinking_call(), said("sunny"))
+        first = client.responses.create(model="m", instructions="Help.", input="weather?")
+        output: list[Any] = [{"type": "function_call_output", "call_id": "call_A1", "output": "sunny"}]
+        second = client.responses.create(model="m", previous_response_id=first.id, input=output)
+        items = list(client.responses.input_items.list(second.id, order="asc", limit=2))
+        kinds = [item.type for item in items]
+        assert kinds == ["message", "reasoning", "message", "function_call", "function_call_output"]
+        assert len({item.id for item in items}) == 5
+        newest = client.responses.input_items.list(second.id, limit=1)
+        assert newest.data[0].output == "sunny"
+        with pytest.raises(openai.BadRequestError, match="after must be"):
+            client.responses.input_items.list(second.id, after="nonsense")
+
+    def test_what_is_not_there_or_not_possible_is_told_in_its_shape(
+        self, client: openai.OpenAI, engine: FakeEngine
+    ) -> None:
+        engine.script(said("sunny"))
+        response = client.responses.create(model="m", input="x")
+        calls: list[Any] = [
+            (client.responses.retrieve, "resp_" + "0" * 40, 404),
+            (client.responses.retrieve, "resp_nonsense", 404),
+            (client.responses.input_items.list, response.id[:-8] + "000000ff", 404),
+            (client.responses.delete, response.id, 405),
+            (client.responses.cancel, response.id, 400),
+        ]
+        for call, name, status in calls:
+            with pytest.raises(openai.APIStatusError) as raised:
+                call(name)
+            assert raised.value.status_code == status
+            assert raised.value.response.json()["error"]["code"] == raised.value.code
+        assert client.responses.retrieve(response.id).output_text == "sunny"
+
+    def test_a_turn_of_another_protocol_can_be_read(
+        self, client: openai.OpenAI, engine: FakeEngine, session: str
+    ) -> None:
+        engine.script(said("hello"))
+        messages = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
+        body = {"messages": messages, "max_tokens": 9}
+        assert httpx.post(f"{session}/v1/messages", json=body).status_code == 200
+        name = f"resp_{session.rpartition('/')[2]}00000000"
+        assert client.responses.retrieve(name).output_text == "hello"
+        assert client.responses.input_items.list(name).data[0].content[0].text == "hi"

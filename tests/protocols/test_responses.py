@@ -26,13 +26,13 @@ def test_a_text_is_a_users_message() -> None:
 
 
 def test_items_of_one_reply_are_one_message() -> None:
-    response = response_of(result(STORED), read("q"))
+    response = response_of(result(STORED), json.loads(read("q").arrival.body))
     assert [item["type"] for item in response["output"]] == ["reasoning", "message", "function_call"]
     assert read([QUESTION, *response["output"]]).messages == [QUESTION, STORED]
 
 
 def test_two_replies_in_a_row_stay_two() -> None:
-    one = response_of(result({**STORED, "tool_calls": []}), read("q"))["output"]
+    one = response_of(result({**STORED, "tool_calls": []}), json.loads(read("q").arrival.body))["output"]
     assert len(read([QUESTION, *one, *one]).messages) == 3
 
 
@@ -60,7 +60,7 @@ def test_calls_and_their_outputs() -> None:
 
 def test_sealed_reasoning_is_read_again() -> None:
     request = read("q", include=["reasoning.encrypted_content"])
-    [reasoning, *_] = response_of(result(STORED), request)["output"]
+    [reasoning, *_] = response_of(result(STORED), json.loads(request.arrival.body))["output"]
     bare = {"type": "reasoning", "summary": [], "encrypted_content": reasoning["encrypted_content"]}
     assert read([QUESTION, bare]).messages[1]["reasoning_content"] == "hm"
     foreign = {"type": "reasoning", "summary": [{"text": "s"}], "encrypted_content": "gAAAA"}
@@ -120,12 +120,12 @@ def test_tools_and_sampling_are_said_in_chats_words() -> None:
     }
     assert request.body["reasoning_effort"] == "low"
     assert request.own_params is not None
-    assert request.own_params["tools"] == [{"type": "web_search"}]
+    assert request.own_params["tools"] == [{"strict": True}, {"type": "web_search"}]
 
 
 def test_what_was_asked_is_echoed() -> None:
     asked = read("q", temperature=0.5, previous_response_id="resp_x", metadata={"a": "b"})
-    response = response_of(result(STORED), asked)
+    response = response_of(result(STORED), json.loads(asked.arrival.body))
     assert (response["temperature"], response["previous_response_id"]) == (0.5, "resp_x")
     assert (response["metadata"], response["tool_choice"]) == ({"a": "b"}, "auto")
 

@@ -113,6 +113,7 @@ COMPONENTS: dict[str, Shape] = {
     "ResponsesReply": shaped(
         "id object status output", id=TEXT, object=TEXT, status=TEXT, output=listed(OPEN)
     ),
+    "ResponseItems": shaped("object data", object=TEXT, data=listed(OPEN), has_more={"type": "boolean"}),
     "ModelList": shaped("data", object=TEXT, data=listed(shaped("id", id=TEXT))),
     "NewSession": shaped(
         profile=NAME,

@@ -55,6 +55,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     **{(name, "post"): operation for name, operation in _BY_PROTOCOL.items()},
     **{(name, "get"): Operation(reply=named("ModelList"), error="OpenAIError")
        for name in ("ModelsView", "KeyModelsView", "AttemptModelsView")},
+    **{(f"{by}StoredResponseView", method): Operation(reply=named("ResponsesReply"), error="OpenAIError")
+       for by in ("", "Key", "Attempt") for method in ("get", "delete")},
+    **{(f"{by}InputItemsView", "get"): Operation(
+           reply=named("ResponseItems"), error="OpenAIError",
+           query={"limit": {"type": "integer", "minimum": 1, "maximum": 100}, "after": TEXT,
+                  "order": one_of("asc", "desc")})
+       for by in ("", "Key", "Attempt")},
+    **{(f"{by}CancelResponseView", "post"): Operation(error="OpenAIError") for by in ("", "Key", "Attempt")},
     ("HealthView", "get"): Operation(reply=named("Health")),
     ("ReadyView", "get"): Operation(reply=named("Readiness"), error="Readiness"),
     ("MetricsView", "get"): Operation(reply=TEXT, media=("text/plain",)),

@@ -5,13 +5,14 @@ items      items as canonical messages
 identity   ids of responses
 replying   a result as a Response object
 events     a Response as events
+stored     a Response and its items, read back
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 from sessions_app.errors import TitoError
-from sessions_app.json_text import dumps
+from sessions_app.json_text import dumps, loads
 from sessions_app.protocols import sse
 from sessions_app.protocols.base import Incoming
 from sessions_app.protocols.errors import openai_error
@@ -33,11 +34,11 @@ class OpenAIResponses:
 
     def reply(self, result: TurnResult, request: ChatRequest) -> bytes:
         """See WireProtocol."""
-        return dumps(replying.response_of(result, request))
+        return dumps(replying.response_of(result, loads(request.arrival.body)))
 
     def events(self, result: TurnResult, request: ChatRequest) -> Iterator[bytes]:
         """See WireProtocol."""
-        return events.stream_events(replying.response_of(result, request))
+        return events.stream_events(replying.response_of(result, loads(request.arrival.body)))
 
     def error_body(self, error: TitoError) -> dict[str, Any]:
         """See WireProtocol."""

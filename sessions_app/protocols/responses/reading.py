@@ -23,6 +23,7 @@ _SAMPLING = (
     "top_k", "min_p", "seed", "stop", "stop_token_ids", "repetition_penalty", "presence_penalty",
     "frequency_penalty", "logit_bias", "min_tokens", "ignore_eos", "chat_template_kwargs", "lora_path",
 )  # fmt: skip
+_TOOL_FIELDS = ("type", "name", "description", "parameters")
 _UNSUPPORTED = {
     "conversation": "send previous_response_id or the items themselves",
     "prompt": "send the input itself",
@@ -77,10 +78,18 @@ def _told(session_id: UUID, reply: PathMessage) -> list[list[Any]]:
 
 
 def _own_params(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything but the conversation; of tools those that the model is not offered."""
+    """Everything but the conversation; of tools those that the model is not offered, and what chat's form
+    of the others does not hold, each at its place.
+    """
     kept = {name: item for name, item in value.items() if name not in ("input", "instructions", "tools")}
-    others = [tool for tool in value.get("tools") or [] if tool.get("type") != "function"]
-    return {**kept, "tools": others} if others else kept
+    tools = [_beside(tool) for tool in value.get("tools") or []]
+    return {**kept, "tools": tools} if any(tools) else kept
+
+
+def _beside(tool: dict[str, Any]) -> dict[str, Any]:
+    if tool.get("type") != "function":
+        return tool
+    return {name: item for name, item in tool.items() if name not in _TOOL_FIELDS}
 
 
 def _begun(value: Mapping[str, Any], previous: Any) -> list[Canonical]:

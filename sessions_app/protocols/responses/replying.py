@@ -3,17 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sessions_app.json_text import loads
 from sessions_app.protocols.responses.identity import response_id
 from sessions_app.protocols.responses.items import sealed
-from sessions_app.turns.values import ChatRequest, TurnResult
+from sessions_app.turns.values import TurnResult
 
 _SEALED_REASONING = "reasoning.encrypted_content"
 
 
-def response_of(result: TurnResult, request: ChatRequest) -> dict[str, Any]:
-    """The whole response."""
-    asked: Mapping[str, Any] = loads(request.arrival.body)
+def response_of(result: TurnResult, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole response. `asked`: what the request said."""
     cut = result.generation.finish_reason == "length"
     told = {
         "id": response_id(result),
