@@ -30,9 +30,14 @@ def span(
         "name": name,
         "status": {"status_code": "OK"},
         "attributes": {key.replace("__", "."): value for key, value in attributes.items()},
-        "start_time": start,
-        "end_time": start if end is None else end,
+        "start_time": _seconds(start),
+        "end_time": _seconds(start if end is None else end),
     }
+
+
+def _seconds(time: float | None) -> float | None:
+    """Whole numbers would be read as nanoseconds."""
+    return None if time is None else float(time)
 
 
 def session(end: float = 100.0, span_id: str = "s") -> dict[str, Any]:

@@ -81,7 +81,8 @@ def test_spans_that_end_before_they_start():
 
 
 def test_whole_numbers_are_nanoseconds_and_zero_is_unknown():
-    read = parse_spans([span("a", start=1_760_000_000_000_000_000, end=0), span("b", start=0.0, end=5)])
+    spans = [span("a") | {"start_time": 1_760_000_000_000_000_000, "end_time": 0}, span("b", end=5)]
+    read = parse_spans(spans)
     assert [(one.start_time, one.end_time) for one in read] == [(1_760_000_000.0, None), (0.0, 5.0)]
 
 
