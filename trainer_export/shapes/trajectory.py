@@ -9,14 +9,12 @@ from trainer_export.shapes.columns import Column, Kind
 from trainer_export.shapes.traced import TraceRows, TraceShape, TraceSource, trace_shape
 from trainer_export.shapes.transition import ROW, problems, row_values
 from trainer_export.spans.rules import BETTER
-from trainer_export.traces.rows.session_rows import RowOutcome, branched_rows, chained_rows, classes
+from trainer_export.traces.rows.session_rows import RowOutcome, branched_rows, chained_rows
 
 COLUMNS = (
     *ROW,
     Column("loss_mask", Kind.MASK, "per response id: 1 = sampled, 0 = what came between calls"),
     Column("turn_indices", Kind.JSON, "its calls, by place among the calls of the session"),
-    Column("mismatch", Kind.TEXTS, "why it goes on from no earlier row: classes of the break"),
-    Column("mismatch_index", Kind.INTEGER, "first token that differs", optional=True),
 )
 
 
@@ -28,8 +26,6 @@ def rows_of_trajectory(source: TraceSource) -> TraceRows:
             **row_values(source, one, number),
             "loss_mask": one.row.loss_mask,
             "turn_indices": list(one.turns),
-            "mismatch": classes(one.broken) if one.broken else [],
-            "mismatch_index": one.broken.position if one.broken else None,
         }
         for number, one in enumerate(outcome.rows)
     ]

@@ -6,7 +6,7 @@ from typing import Any
 from trainer_export.shapes.base import Row
 from trainer_export.shapes.columns import Column, Kind
 from trainer_export.shapes.traced import WHOSE, TraceRows, TraceShape, TraceSource, trace_shape, whose
-from trainer_export.traces.rows.session_rows import SessionRow, transition_rows
+from trainer_export.traces.rows.session_rows import SessionRow, classes, transition_rows
 
 ROW = (
     *WHOSE,
@@ -16,6 +16,14 @@ ROW = (
     Column("is_drop", Kind.FLAG, "the prompt was cut: for group statistics only"),
     Column("reward", Kind.NUMBER, "the final reward, or `reward_fillna_value`"),
     Column("reward_position", Kind.INTEGER, "where it sits in the response", optional=True),
+    Column(
+        "continues_turn",
+        Kind.INTEGER,
+        "earlier call of the session that the prompt goes on from, id by id; the longest of all",
+        optional=True,
+    ),
+    Column("mismatch", Kind.TEXTS, "why it goes on from none: classes of the break"),
+    Column("mismatch_index", Kind.INTEGER, "first token that differs", optional=True),
     Column("metadata", Kind.JSON, "of the session: healer counters, history causes"),
 )
 COLUMNS = (
@@ -28,7 +36,7 @@ COLUMNS = (
 def rows_of_transition(source: TraceSource) -> TraceRows:
     """A row for every triplet that has a response."""
     turns = source.turns
-    outcome = transition_rows(turns, source.final_reward, source.row_rules)
+    outcome = transition_rows(turns, source.final_reward, source.row_rules, source.tokens)
     rows = [
         {
             **row_values(source, one, one.turns[0]),
@@ -51,6 +59,9 @@ def row_values(source: TraceSource, one: SessionRow, number: int) -> dict[str, A
         "is_drop": row.is_drop,
         "reward": row.final_reward if rewarded else source.rules.reward_fillna_value,
         "reward_position": len(row.response_ids) - 1 if rewarded else None,
+        "continues_turn": one.continues,
+        "mismatch": classes(one.broken) if one.broken else [],
+        "mismatch_index": one.broken.position if one.broken else None,
         "metadata": source.history,
     }
 

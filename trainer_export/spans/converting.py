@@ -19,7 +19,7 @@ from trainer_export.traces.better.conversion import Outcome, Rules, ServedTokens
 from trainer_export.traces.better.report import Entry, Remark, Use
 from trainer_export.traces.compat import PROXY, TRACER, convert_compat
 from trainer_export.traces.dialects.response_ids import response_id
-from trainer_export.traces.dialects.token_ids import prompt_ids, response_ids
+from trainer_export.traces.dialects.token_ids import are_token_ids, prompt_ids, response_ids
 from trainer_export.traces.names import ANNOTATION
 from trainer_export.traces.proxy_calls import RAW_REQUEST, proxy_call
 from trainer_export.traces.rewards.emission import reward_attributes
@@ -103,6 +103,8 @@ def _compat(
 ) -> Outcome:
     joined = [_joined(span, session.served) for span in spans]
     outcome = convert_compat(adapter, [span for span, _ in joined], rules.compat(adapter))
+    if not all(_is_storable(triplet) for triplet in outcome.triplets):
+        raise ValueError("A call has numbers for token ids that no vocabulary has.")
     disagreeing = {span.span_id for span, disagrees in joined if disagrees}
     for entry in outcome.report:
         if entry.span_id in disagreeing:
@@ -110,6 +112,10 @@ def _compat(
     if final is not None and outcome.triplets:
         outcome.triplets[-1] = outcome.triplets[-1].with_reward(final)
     return outcome
+
+
+def _is_storable(triplet: Triplet) -> bool:
+    return are_token_ids(triplet.prompt["token_ids"]) and are_token_ids(triplet.response["token_ids"])
 
 
 def _joined(span: Span, served: Mapping[str, OwnCall]) -> tuple[Span, bool]:

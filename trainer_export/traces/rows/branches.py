@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from sessions_app.rendering.drift import Break, TokenText, classify
-from trainer_export.traces.rows.prefix import first_difference, starts_with
+from trainer_export.traces.rows.contexts import OpenBranches
 
 
 class EqualPrompts(StrEnum):
@@ -78,13 +78,16 @@ def branches(
 ) -> Branches:
     """Rows in order of their first turn. Without `tokens` breaks are not classified."""
     kept, left_out = _without_repeats(list(turns), equal_prompts)
-    outcome = Branches(left_out=left_out)
+    outcome, opened = Branches(left_out=left_out), OpenBranches()
     for turn in kept:
-        branch = _longest_prefix(outcome.rows, turn.prompt_ids)
-        if branch is None:
-            outcome.rows.append(_opened(turn, outcome.rows, tokens))
+        number = opened.continued_by(turn.prompt_ids)
+        if number is None:
+            number = len(outcome.rows)
+            outcome.rows.append(_opened(turn, opened, tokens))
         else:
-            _continue(branch, turn)
+            opened.close(number)
+            _continue(outcome.rows[number], turn)
+        opened.add(number, outcome.rows[number].ids)
     return outcome
 
 
@@ -106,23 +109,13 @@ def _score(turn: BranchTurn) -> float:
     return float("-inf") if turn.reward is None else turn.reward
 
 
-def _longest_prefix(rows: Sequence[Branch], prompt_ids: Sequence[int]) -> Branch | None:
-    fitting = [row for row in rows if starts_with(prompt_ids, row.ids)]
-    return max(fitting, key=lambda row: row.context_length, default=None)
-
-
-def _opened(turn: BranchTurn, rows: Sequence[Branch], tokens: TokenText | None) -> Branch:
+def _opened(turn: BranchTurn, opened: OpenBranches, tokens: TokenText | None) -> Branch:
     branch = Branch([turn], list(turn.prompt_ids), [], [], [])
     _append(branch, turn)
-    if rows and tokens is not None:
-        closest = max(rows, key=lambda row: _shared(turn.prompt_ids, row.ids))
-        branch.broken_from = classify(turn.prompt_ids, closest.ids, tokens)
+    closest = None if tokens is None else opened.closest(turn.prompt_ids)
+    if closest is not None and tokens is not None:
+        branch.broken_from = classify(turn.prompt_ids, closest, tokens)
     return branch
-
-
-def _shared(ids: Sequence[int], context: Sequence[int]) -> int:
-    difference = first_difference(ids, context)
-    return len(context) if difference is None else difference
 
 
 def _continue(branch: Branch, turn: BranchTurn) -> None:

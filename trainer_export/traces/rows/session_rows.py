@@ -1,17 +1,19 @@
 """Calls of one session -> training rows, a row a call (`transition`) or a row a branch (`trajectory`).
 
 `compat`: the rules of version 1, which tries the directly preceding context only. `better`: every open
-branch, longest prefix first. Every row carries the session's final reward and is cut to the limits; a row
+branch, longest prefix first. In both every row tells which earlier call its prompt goes on from, all
+of them being tried. Every row carries the session's final reward and is cut to the limits; a row
 without a trained token is skipped and counted. Each break has its class and the index of the first token
 that differs.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sessions_app.rendering.drift import Break, TokenText, classify
 from trainer_export.traces.rows.branches import Branch, BranchTurn, EqualPrompts, branches
+from trainer_export.traces.rows.contexts import Contexts, OpenBranches
 from trainer_export.traces.rows.v1_groups import Turn, merged
 from trainer_export.traces.rows.v1_rows import Row, RowRules, cut, trains
 
@@ -26,6 +28,11 @@ class CallTurn:
     """As many as response_ids, else None."""
     reward: float | None
 
+    @property
+    def context(self) -> list[int]:
+        """What a later prompt starts with where it goes on from this call."""
+        return self.prompt_ids + self.response_ids
+
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
@@ -34,8 +41,10 @@ class SessionRow:
     row: Row
     turns: tuple[int, ...]
     """Indices of its calls."""
+    continues: int | None = None
+    """Index of the call whose ids the prompt goes on from, the longest of all earlier ones."""
     broken: Break | None = None
-    """Why it does not go on from the row before it (`better`: from the closest one)."""
+    """Why it does not go on: from the closest open branch, in chains from the row before it."""
 
 
 @dataclass(slots=True)
@@ -53,12 +62,20 @@ class RowOutcome:
     """Breaks by class; one break can count in two."""
 
 
-def transition_rows(turns: Sequence[CallTurn], final: float | None, rules: RowRules) -> RowOutcome:
+def transition_rows(
+    turns: Sequence[CallTurn], final: float | None, rules: RowRules, tokens: TokenText | None
+) -> RowOutcome:
     """A row a call."""
-    outcome = RowOutcome()
-    for index, turn in enumerate(turns):
+    outcome, opened = RowOutcome(), OpenBranches()
+    for index, (turn, continues) in enumerate(zip(turns, continued(turns), strict=True)):
+        closest = None
+        if continues is None:
+            closest = opened.closest(turn.prompt_ids)
+        else:
+            opened.close(continues)
         row = Row(turn.prompt_ids, turn.response_ids, None, turn.log_probs, final, index)
-        _keep(outcome, row, (index,), None, rules)
+        _keep(outcome, SessionRow(row, (index,), continues, _break(turn, closest, tokens)), rules)
+        opened.add(index, turn.context)
     return outcome
 
 
@@ -66,11 +83,14 @@ def chained_rows(
     turns: Sequence[CallTurn], final: float | None, rules: RowRules, tokens: TokenText | None
 ) -> RowOutcome:
     """`compat`: a row a group of consecutive calls."""
-    outcome, start = RowOutcome(), 0
+    outcome, start, continues = RowOutcome(), 0, continued(turns)
     for group in merged([Turn(turn.prompt_ids, turn.response_ids, turn.log_probs) for turn in turns]):
-        broken = _break(turns, start, tokens) if start else None
+        before = turns[start - 1].context if start else None
         row = Row(group.prompt_ids, group.response_ids, group.loss_mask, group.log_probs, final, None)
-        _keep(outcome, row, tuple(range(start, start + group.turns)), broken, rules)
+        members = tuple(range(start, start + group.turns))
+        _keep(
+            outcome, SessionRow(row, members, continues[start], _break(turns[start], before, tokens)), rules
+        )
         start += group.turns
     return outcome
 
@@ -88,19 +108,28 @@ def branched_rows(
         for index, turn in enumerate(turns)
     ]
     found = branches(keyed, tokens=tokens, equal_prompts=equal_prompts)
-    outcome = RowOutcome(left_out=[int(str(turn.key)) for turn in found.left_out])
+    outcome, continues = (
+        RowOutcome(left_out=[int(str(turn.key)) for turn in found.left_out]),
+        continued(turns),
+    )
     for branch in found.rows:
         row = Row(branch.prompt_ids, branch.response_ids, branch.loss_mask, _known(branch), final, None)
         members = tuple(int(str(turn.key)) for turn in branch.turns)
-        _keep(outcome, row, members, branch.broken_from, rules)
+        _keep(outcome, SessionRow(row, members, continues[members[0]], branch.broken_from), rules)
     return outcome
 
 
-def _break(turns: Sequence[CallTurn], start: int, tokens: TokenText | None) -> Break | None:
-    before = turns[start - 1]
-    if tokens is None:
-        return None
-    return classify(turns[start].prompt_ids, before.prompt_ids + before.response_ids, tokens)
+def continued(turns: Sequence[CallTurn]) -> list[int | None]:
+    """For each call the earlier one that its prompt goes on from."""
+    contexts, found = Contexts(), list[int | None]()
+    for index, turn in enumerate(turns):
+        found.append(contexts.continued_by(turn.prompt_ids))
+        contexts.add(index, turn.context)
+    return found
+
+
+def _break(turn: CallTurn, context: Sequence[int] | None, tokens: TokenText | None) -> Break | None:
+    return None if context is None or tokens is None else classify(turn.prompt_ids, context, tokens)
 
 
 def _known(branch: Branch) -> list[float] | None:
@@ -109,15 +138,13 @@ def _known(branch: Branch) -> list[float] | None:
     return known if len(known) == len(branch.log_probs) else None
 
 
-def _keep(
-    outcome: RowOutcome, row: Row, turns: tuple[int, ...], broken: Break | None, rules: RowRules
-) -> None:
-    if broken is not None:
-        outcome.mismatches.update(classes(broken))
-    kept = cut(row, rules)
-    outcome.truncated += len(kept.response_ids) < len(row.response_ids)
+def _keep(outcome: RowOutcome, made: SessionRow, rules: RowRules) -> None:
+    if made.broken is not None:
+        outcome.mismatches.update(classes(made.broken))
+    kept = cut(made.row, rules)
+    outcome.truncated += len(kept.response_ids) < len(made.row.response_ids)
     if trains(kept):
-        outcome.rows.append(SessionRow(kept, turns, broken))
+        outcome.rows.append(replace(made, row=kept))
     else:
         outcome.skipped += 1
 
