@@ -200,6 +200,45 @@ def test_a_break_is_told_with_its_class_and_place(toy, tmp_path: Path) -> None:
         assert (list(first["mismatch"]), first["mismatch_index"]) == ([], None)
         assert (list(second["mismatch"]), second["mismatch_index"]) == (["others_mismatch"], 1)
         assert report["traces"]["mismatches"] == {"others_mismatch": 1}
+        assert [first["continues_turn"], second["continues_turn"]] == [None, None]
+
+
+def test_every_earlier_call_is_tried_in_both_modes(toy, tmp_path: Path) -> None:
+    client, _ = toy
+    session, number = client.create(), uuid.uuid4().int
+    turns = [([1, 2], [3]), ([7], [8]), ([1, 2, 3, 4], [5]), ([7, 9], [9])]
+    spans = [
+        span(at + 1, number, None, "chat m",
+             attributes={"gen_ai.operation.name": "chat", "prompt_token_ids": prompt,
+                         "response_token_ids": response})
+        for at, (prompt, response) in enumerate(turns)
+    ]  # fmt: skip
+    send(client, batch(*spans, tito__session_id=session))
+    for shape, mode, expected in (
+        ("transition", ANY_CALL, [None, None, 0, None]),
+        ("transition", BETTER, [None, None, 0, None]),
+        ("trajectory", ANY_CALL, [None, None, 0, None]),
+        ("trajectory", BETTER, [None, None, None]),
+    ):
+        target = tmp_path / f"{shape}-{mode is BETTER}"
+        export(target, "--shape", shape, *mode, sessions=[session])
+        found = rows(target, layout_of(shape))
+        assert [row["continues_turn"] for row in found] == expected
+        chained = shape == "trajectory" and mode is ANY_CALL
+        assert found[-1]["mismatch_index"] == (0 if chained else 1)
+
+
+def test_numbers_that_no_vocabulary_has_stop_no_export(toy, tmp_path: Path) -> None:
+    client, _ = toy
+    session, number = client.create(), uuid.uuid4().int
+    call = span(1, number, None, "chat m",
+                attributes={"gen_ai.operation.name": "chat", "prompt_token_ids": [2**40],
+                            "response_token_ids": [-1]})  # fmt: skip
+    send(client, batch(call, tito__session_id=session))
+    report = export(tmp_path / "compat", "--shape", "trajectory", *ANY_CALL, sessions=[session])
+    assert "no vocabulary has" in report["failures"][0]["said"]
+    report = export(tmp_path / "better", "--shape", "trajectory", *BETTER, sessions=[session])
+    assert report["traces"]["spans"] == {"no_token_ids": 1}
 
 
 @pytest.mark.parametrize(
