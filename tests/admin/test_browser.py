@@ -120,6 +120,7 @@ def test_lists_are_usable_on_a_phone(visit: Visit, seeds: Seeds) -> None:
     visit.page.set_viewport_size({"width": 390, "height": 800})
     page = visit.go("/admin/sessions_app/session/")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page = visit.go(f"/admin/sessions_app/session/?q={seeds.busy[:10]}")
     page.locator("a", has_text=seeds.busy[:12]).first.click()
     page.wait_for_url(f"**{session_url(seeds.busy)}*")
 
