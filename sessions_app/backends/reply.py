@@ -8,7 +8,8 @@ from typing import Any
 from sessions_app import errors
 from sessions_app.backends import json_wire, validation
 
-RIDERS = ("routed_experts", "indexer_topk")
+ROUTED_EXPERTS, INDEXER_TOPK = "routed_experts", "indexer_topk"
+RIDERS = (ROUTED_EXPERTS, INDEXER_TOPK)
 """Replay payloads of `meta_info`: stored outside the hot row, never handed to clients."""
 _LARGEST = 2**31 - 1
 """What a column of the store can hold."""

@@ -125,6 +125,14 @@ class UnattachedReply(models.Model):
     completion = models.BinaryField()
     logprobs = models.BinaryField()
     logprob_width = models.SmallIntegerField()
+    logprob_texts = models.TextField(
+        null=True, blank=True, help_text="JSON list of the engine's token texts, if it sent any"
+    )
+    routed_experts = models.BinaryField(null=True, help_text="Packed little-endian int32")
+    routed_experts_start = models.IntegerField(
+        null=True, blank=True, help_text="First row asked for, additional R3"
+    )
+    indexer_topk = models.BinaryField(null=True, help_text="Packed little-endian int32")
 
     class Meta:
         ordering = ["session", "record_id"]

@@ -130,8 +130,12 @@ _UNATTACHED = """
         RETURNING id
     ), u AS (
         INSERT INTO sessions_app_unattachedreply (
-            session_id, record_id, prompt, completion, logprobs, logprob_width)
-        SELECT %(session)s, r.id, %(prompt)s, %(completion)s, %(logprobs)s, %(logprob_width)s FROM r
+            session_id, record_id, prompt, completion, logprobs, logprob_width, logprob_texts,
+            routed_experts, routed_experts_start, indexer_topk)
+        SELECT %(session)s, r.id, %(prompt)s, %(completion)s, %(logprobs)s, %(logprob_width)s,
+            %(logprob_texts)s, %(routed_experts)s::bytea, %(routed_experts_start)s::int,
+            %(indexer_topk)s::bytea
+        FROM r
     )
     INSERT INTO sessions_app_historyevent (session_id, record_id, kind, cause, compared_seq, at)
     SELECT %(session)s, r.id, 'late', %(cause)s::text, %(parent)s::int, clock_timestamp() FROM r
@@ -286,6 +290,8 @@ class Unattached:
 async def keep_unattached(db: Executor, late: Unattached) -> None:
     """Keep a reply that became no node: its record, its tokens, an event."""
     logprobs = pack_logprobs(late.reply.logprobs)
+    side = {rider.kind: rider for rider in late.reply.side}
+    routed, indexer = side.get("routed_experts"), side.get("indexer_topk")
     await db.fetch_all(
         _UNATTACHED,
         {
@@ -302,6 +308,10 @@ async def keep_unattached(db: Executor, late: Unattached) -> None:
             "completion": pack_ids(late.reply.completion),
             "logprobs": logprobs.data,
             "logprob_width": logprobs.width,
+            "logprob_texts": late.reply.logprob_texts,
+            "routed_experts": routed.payload if routed else None,
+            "routed_experts_start": routed.start_row if routed else None,
+            "indexer_topk": indexer.payload if indexer else None,
             **_reply_parameters(late.reply),
         },
     )

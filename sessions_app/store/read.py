@@ -174,6 +174,7 @@ class LateRow:
     response: str
     completion: Ids
     logprobs: Logprobs
+    logprob_texts: str | None
     prompt: Ids
     """Ids fed beyond the attach point."""
     parent_seq: int | None
@@ -185,19 +186,20 @@ class LateRow:
 async def load_late(db: Executor, session_id: UUID, record_id: int) -> LateRow | None:
     """The reply of a record that was kept beside the tree."""
     row = await db.fetch_one(
-        "SELECT r.response, u.completion, u.logprobs, u.logprob_width, u.prompt, r.parent_seq, "
-        "coalesce(r.reused_tokens, 0), r.reason "
+        "SELECT r.response, u.completion, u.logprobs, u.logprob_width, u.logprob_texts, u.prompt, "
+        "r.parent_seq, coalesce(r.reused_tokens, 0), r.reason "
         "FROM sessions_app_record r JOIN sessions_app_unattachedreply u "
         "ON u.session_id = r.session_id AND u.record_id = r.id WHERE r.session_id = %s AND r.id = %s",
         (session_id, record_id),
     )
     if row is None:
         return None
-    response, completion, logprobs, width, prompt, parent_seq, reused, reason = row
+    response, completion, logprobs, width, texts, prompt, parent_seq, reused, reason = row
     return LateRow(
         response=response,
         completion=unpack_ids(completion),
         logprobs=unpack_logprobs(logprobs, width),
+        logprob_texts=texts,
         prompt=unpack_ids(prompt),
         parent_seq=parent_seq,
         reused=reused,

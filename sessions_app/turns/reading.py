@@ -2,16 +2,21 @@
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from sessions_app.backends.reply import client_reply
+from sessions_app.json_text import text_of
 from sessions_app.packing import Ids, Logprobs
 from sessions_app.store.attach import join_deltas
 from sessions_app.store.read import LateRow
 from sessions_app.store.values import PathMessage, TurnRow
 from sessions_app.turns import recording
+
+_BUILT = text_of({recording.MARKER: recording.BUILT})[:-1]
+"""How the text of a reply begins that this server made of ids."""
 
 
 def prompts_of(turns: Sequence[TurnRow]) -> Iterator[Ids]:
@@ -75,7 +80,7 @@ def reply_of(
     if with_tokens:
         entries = _entries(turn.logprobs, turn.completion, turn.logprob_texts)
         values = dict(zip(names, (prompt, turn.completion, entries), strict=True))
-    reply = _filled_reply(json.loads(turn.response), values)
+    reply = _filled_reply(_unmarked(turn.response), values)
     for kind, payload in (side or {}).items():
         reply["choices"][0]["meta_info"][kind] = base64.b64encode(payload).decode()
     return reply
@@ -86,9 +91,28 @@ def late_reply(late: LateRow, served: Ids) -> dict[str, Any]:
     values = {
         recording.PROMPT: np.concatenate([served[: late.reused], late.prompt]),
         recording.COMPLETION: late.completion,
-        recording.LOGPROBS: _entries(late.logprobs, late.completion, None),
+        recording.LOGPROBS: _entries(late.logprobs, late.completion, late.logprob_texts),
     }
-    return _filled_reply(json.loads(late.response), values)
+    return _filled_reply(_unmarked(late.response), values)
+
+
+def told(response: str, reply: Mapping[str, Any]) -> dict[str, Any]:
+    """A reply as its client saw it. `response`: the stored text that it was read from."""
+    shown = client_reply(reply)
+    if not response.startswith(_BUILT):
+        return shown
+    hidden = "meta_info"
+    choices = [
+        {name: value for name, value in choice.items() if name != hidden} for choice in shown["choices"]
+    ]
+    return {**shown, "choices": choices}
+
+
+def _unmarked(response: str) -> dict[str, Any]:
+    reply: dict[str, Any] = json.loads(response)
+    if response.startswith(_BUILT):
+        del reply[recording.MARKER]
+    return reply
 
 
 def _entries(logprobs: Logprobs, ids: Ids, texts: str | None) -> list[list[Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sessions_app.backends.base import Generation
+from sessions_app.backends.reply import ROUTED_EXPERTS
 from sessions_app.json_text import RawJson, loads, storable, text_of
 from sessions_app.packing import Ids
 from sessions_app.store.values import AttachRow, PathMessage, Reply, SideData
@@ -22,6 +23,9 @@ MARKER, WRAPPED = "$tito", "value"
 REPLAYED = "replayed"
 """In `client_params`: what a protocol's client replayed otherwise than it is stored, by message."""
 MESSAGES, TOOLS, PROMPT, COMPLETION, LOGPROBS = "messages", "tools", "prompt", "completion", "logprobs"
+BUILT = "built"
+"""Mark of a whole reply that is ours, for an engine that answers with ids: clients never see its
+`meta_info`."""
 
 
 def marker(name: str) -> dict[str, str]:
@@ -135,6 +139,25 @@ def joined(prompt: Ids, completion: Ids) -> Ids:
     return tokens
 
 
+def built_reply(generation: Generation, body: Mapping[str, Any]) -> dict[str, Any]:
+    """A reply that was made of ids, with what the engine reported beside them, as SGLang's chat replies have
+    it."""
+    told = {
+        "prompt_tokens": body["usage"]["prompt_tokens"],
+        "completion_tokens": generation.completion_tokens,
+        "cached_tokens": generation.cached_tokens,
+        "weight_version": generation.weight_version,
+        "e2e_latency": generation.engine_seconds,
+    }
+    meta = {
+        "output_token_logprobs": marker(LOGPROBS),
+        **{name: value for name, value in told.items() if value is not None},
+        **generation.extras,
+    }
+    choices = [{**choice, "meta_info": meta} for choice in body["choices"]]
+    return {MARKER: BUILT, **body, "choices": choices}
+
+
 def stored_reply(
     generation: Generation,
     reply: Mapping[str, Any],
@@ -142,8 +165,10 @@ def stored_reply(
     ill_formed: bool,
     engine_ms: float,
     layers: int | None,
+    start_row: int | None,
 ) -> Reply:
-    """A reply in the form it is stored. `layers`: of routed-experts rows, None = unknown."""
+    """A reply in the form it is stored. `layers`: of routed-experts rows, None = unknown; `start_row`: the
+    first of them that was asked for, None = all were."""
     return Reply(
         completion=generation.ids,
         logprobs=generation.logprobs,
@@ -157,7 +182,10 @@ def stored_reply(
         worker=generation.worker,
         engine_ms=engine_ms,
         ill_formed=ill_formed,
-        side=tuple(SideData(kind, data, None, layers) for kind, data in generation.side.items()),
+        side=tuple(
+            SideData(kind, data, start_row if kind == ROUTED_EXPERTS else None, layers)
+            for kind, data in generation.side.items()
+        ),
     )
 
 

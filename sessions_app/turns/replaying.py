@@ -13,7 +13,7 @@ from typing import Any
 
 from sessions_app import errors
 from sessions_app.backends.base import Generation
-from sessions_app.backends.reply import client_reply
+from sessions_app.backends.reply import extras
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.packing import EMPTY_IDS
 from sessions_app.store import attach, claims, read
@@ -147,7 +147,7 @@ class Replays:
             session_id=settings.id,
             generation=generation,
             message=_message(reply),
-            reply=client_reply(reply),
+            reply=reading.told(turn.response, reply),
             ill_formed=turn.ill_formed,
             node_seq=seq,
             parent_seq=turn.node.parent_seq,
@@ -169,7 +169,7 @@ class Replays:
             session_id=settings.id,
             generation=_generation(reply, late, finish, reply.get("id")),
             message=_message(reply),
-            reply=client_reply(reply),
+            reply=reading.told(late.response, reply),
             ill_formed=False,
             node_seq=None,
             parent_seq=None,
@@ -190,6 +190,7 @@ def _generation(
     reply: dict[str, Any], stored: TurnRow | LateRow, finish_reason: str, response_id: str | None
 ) -> Generation:
     usage = reply.get("usage") or {}
+    meta = reply["choices"][0].get("meta_info")
     return Generation(
         ids=stored.completion,
         logprobs=stored.logprobs,
@@ -202,6 +203,7 @@ def _generation(
         completion_tokens=len(stored.completion),
         cached_tokens=0,
         engine_seconds=None,
+        extras=extras(meta) if isinstance(meta, dict) else {},
         reply=reply,
         reply_text=stored.response,
     )

@@ -90,17 +90,15 @@ class Storing:
             raise error from None
 
     def _stored(self, replied: ChatReply, outgoing: GenerationRequest, engine_ms: float) -> Reply:
-        reply = recording.stored_reply(
-            replied.generation,
-            replied.generation.reply or replied.body,
+        generation = replied.generation
+        return recording.stored_reply(
+            generation,
+            generation.reply or recording.built_reply(generation, replied.body),
             ill_formed=replied.ill_formed,
             engine_ms=engine_ms,
             layers=self._layers,
+            start_row=outgoing.routed_experts_start_len,
         )
-        if outgoing.routed_experts_start_len is None:
-            return reply
-        side = tuple(replace(rider, start_row=outgoing.routed_experts_start_len) for rider in reply.side)
-        return replace(reply, side=side)
 
     def _keep_tokens(self, prepared: Prepared, seq: int, completion: Ids) -> None:
         tokens = recording.joined(prepared.prompt.ids, completion)

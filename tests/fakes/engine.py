@@ -49,6 +49,8 @@ class Reply:
     """What a rendering engine says it was fed; default: what it was sent."""
     meta: Mapping[str, Any] = field(default_factory=dict)
     """Added to SGLang's `meta_info`; may overwrite."""
+    matched: int | str | None = None
+    """What ended it; default: the last id."""
     weight_version: str = "7"
     identity: str | None = None
     cached_tokens: int = 0
@@ -203,6 +205,7 @@ class FakeEngine:
             cached_tokens=reply.cached_tokens,
             weight_version=reply.weight_version,
             seconds=0.25,
+            matched=reply.matched,
             meta=reply.meta,
         )
 
