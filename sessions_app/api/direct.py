@@ -22,7 +22,13 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from sessions_app.api.openapi.inspection import DirectSchema
-from sessions_app.errors import MethodNotAllowed, TitoError, UnrecordedReply, refused_answer
+from sessions_app.errors import (
+    MethodNotAllowed,
+    PrefixMismatch,
+    TitoError,
+    UnrecordedReply,
+    refused_answer,
+)
 from sessions_app.json_text import dumps
 from sessions_app.protocols.errors import plain_error
 from sessions_app.store.commit import LateReason
@@ -211,6 +217,8 @@ def _unattached_for(error: TitoError) -> LateReason | None:
     """Why a generated reply is not in the tree; None where none was generated."""
     if isinstance(error, UnrecordedReply):
         return LateReason.INTERNAL_ERROR
+    if isinstance(error, PrefixMismatch):
+        return LateReason.PREFIX_MISMATCH
     return LateReason.FAILED_VALIDATION if refused_answer(error) is not None else None
 
 

@@ -22,12 +22,12 @@ _ACQUIRE = """
                 SELECT r.id FROM sessions_app_record r
                 WHERE r.session_id = %(session)s AND r.id = c.record_id
                   AND (r.state IN ('refused', 'upstream_error', 'cancelled', 'lost')
-                       OR r.reason = 'internal_error'))
+                       OR r.state = 'late' AND r.error_code IS NOT NULL))
     RETURNING true
 """
 
 _ANSWERED = """
-    (r.state IN ('committed', 'confirmed', 'late') AND r.reason IS DISTINCT FROM 'internal_error')
+    (r.state IN ('committed', 'confirmed', 'late') AND r.error_code IS NULL)
 """
 """Its reply can be replayed."""
 

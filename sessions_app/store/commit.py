@@ -82,7 +82,11 @@ _COMMIT = """
             state = 'committed', node_seq = s.seq, attach_kind = %(attach_kind)s::text, cause =
             %(cause)s::text,
             retry_of = %(retry_of)s::int, parent_seq = %(parent)s::int, raw_tail = NULL, response =
-            %(response)s, status_code = 200,
+            %(response)s, status_code = 200, prompt_tokens = %(prompt_tokens)s::int,
+            reused_tokens = %(reused)s::int, added_tokens = %(added_tokens)s::int,
+            raw_base = CASE WHEN %(parent)s::int IS NULL THEN 0 ELSE raw_base END,
+            raw_reply = CASE WHEN %(parent)s::int IS NULL THEN NULL ELSE raw_reply END,
+            raw_leading = CASE WHEN %(parent)s::int IS NULL THEN NULL ELSE raw_leading END,
             weight_version = %(weight_version)s::text, worker = %(worker)s::text, generated_tokens =
             %(generated_tokens)s::int,
             cached_tokens = %(cached_tokens)s::int, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
@@ -123,7 +127,8 @@ _UNATTACHED = """
             state = 'late', reason = %(reason)s::text, response = %(response)s,
             status_code = %(status_code)s::int, error_code = %(error_code)s::text,
             error_text = %(error_text)s::text, parent_seq = %(parent)s::int,
-            reused_tokens = %(reused)s::int,
+            prompt_tokens = %(reused)s::int + %(added)s::int, reused_tokens = %(reused)s::int,
+            added_tokens = %(added)s::int,
             weight_version = %(weight_version)s, worker = %(worker)s, generated_tokens = %(generated_tokens)s,
             cached_tokens = %(cached_tokens)s, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
         WHERE session_id = %(session)s AND id = %(record)s AND state IN ('intent', 'lost')
@@ -155,8 +160,10 @@ class LateReason(StrEnum):
     """`recover` had given the request up for dead."""
     FAILED_VALIDATION = "failed_validation"
     """The engine's answer was refused; the record holds it."""
+    PREFIX_MISMATCH = "prefix_mismatch"
+    """Policy `rollback`: an engine that renders the messages itself did not go on from the stored ids."""
     INTERNAL_ERROR = "internal_error"
-    """Storing it failed as nothing should; whoever asks again is given a new generation."""
+    """Storing it failed as nothing should."""
 
 
 async def commit_node(db: Executor, new: NewNode) -> int | None:
@@ -208,6 +215,7 @@ def _parameters(new: NewNode) -> dict[str, Any]:
         "glue_tokens": new.glue_tokens,
         "prompt_delta": pack_ids(new.prompt_delta),
         "added_tokens": len(new.prompt_delta),
+        "reused": new.prompt_tokens - len(new.prompt_delta),
         "completion": pack_ids(reply.completion),
         "logprobs": logprobs.data,
         "logprob_width": logprobs.width,
@@ -284,7 +292,7 @@ class Unattached:
     cause: str | None
     """Of its event; None = there is none in the history to tell."""
     error: TitoError | None = None
-    """What its client was answered in its place; None = it got the reply."""
+    """What its client was answered in its place, who may ask again; None = it got the reply."""
 
 
 async def keep_unattached(db: Executor, late: Unattached) -> None:
@@ -304,6 +312,7 @@ async def keep_unattached(db: Executor, late: Unattached) -> None:
             "error_text": storable(str(late.error)) if late.error else None,
             "parent": late.parent_seq,
             "reused": late.reused,
+            "added": len(late.prompt),
             "prompt": pack_ids(late.prompt),
             "completion": pack_ids(late.reply.completion),
             "logprobs": logprobs.data,

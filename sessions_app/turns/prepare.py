@@ -142,9 +142,7 @@ class Preparation:
         if kind is AttachKind.FORK and cause is Cause.RETRY:
             kind = AttachKind.RETRY
         if prompt.trim:
-            events.append(
-                NewEvent("trim", Cause.BOUNDARY_TRIM, detail=f"{prompt.trim} boundary id(s) dropped")
-            )
+            events.append(prompting.trim_event(prompt))
         events += await self._reasons.notices(settings, request, head, attachment)
         events += await rewrite_events(self._db, settings.id, history, attachment.parent, raw)
         return Prepared(
@@ -182,33 +180,10 @@ class Preparation:
             beyond=recording.beyond(request, stored),
         )
 
-    async def rerendered(self, prepared: Prepared, fed: Ids) -> Prepared:
-        """The turn of an engine that rendered the messages itself: a fork where its ids do not go on."""
+    async def served(self, prepared: Prepared) -> Ids:
+        """The ids of the attach point."""
         parent = prepared.parent_node
-        served = await self._feeding.tokens(prepared.settings, parent) if parent else EMPTY_IDS
-        if parent is not None and prompting.continues(served, fed):
-            return replace(prepared, prompt=Prompt(fed, fed[len(served) :], 0, 0, len(served)))
-        prompt = Prompt(fed, fed, 0, 0, 0)
-        if parent is None:
-            return replace(prepared, prompt=prompt)
-        shared = prompting.common_prefix(served, fed)
-        event = NewEvent(
-            "fork",
-            Cause.ENGINE_RERENDER,
-            compared_seq=parent.seq,
-            token_index=shared,
-            detail=f"the first {shared} of {len(served)} served ids were fed again",
-        )
-        return replace(
-            prepared,
-            parent=None,
-            kind=AttachKind.FORK,
-            cause=Cause.ENGINE_RERENDER,
-            prompt=prompt,
-            raw=recording.raw_delta(prepared.request, None, None),
-            events=(*prepared.events, event),
-            counters=replace(prepared.counters, forks=1, healed_turns=0, healed_prefix_tokens=0),
-        )
+        return await self._feeding.tokens(prepared.settings, parent) if parent else EMPTY_IDS
 
     async def write_intent(self, prepared: Prepared, intent: Intent) -> int:
         """Store the intent; its record id."""

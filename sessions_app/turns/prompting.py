@@ -12,8 +12,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from sessions_app.history.causes import Cause
 from sessions_app.packing import Ids
 from sessions_app.rendering.protocol import Extension, Message, Renderer
+from sessions_app.store.values import NewEvent
 
 _INLINE_BYTES = 6_000
 """Text below this is rendered and tokenised on the loop: about a millisecond."""
@@ -63,6 +65,11 @@ async def extend(
     kept = served[: len(served) - extension.trim] if extension.trim else served
     delta = extension.ids
     return Prompt(np.concatenate([kept, delta]), delta, extension.trim, len(extension.glue), len(kept))
+
+
+def trim_event(prompt: Prompt) -> NewEvent:
+    """The event of boundary ids that were dropped."""
+    return NewEvent("trim", Cause.BOUNDARY_TRIM, detail=f"{prompt.trim} boundary id(s) dropped")
 
 
 def continues(served: Ids, rendered: Ids) -> bool:

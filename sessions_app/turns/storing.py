@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sessions_app import errors
 from sessions_app.backends.base import Generation, GenerationRequest
+from sessions_app.history.causes import Cause
 from sessions_app.packing import Ids
 from sessions_app.store.commit import LateReason
 from sessions_app.store.pool import LOST_CONNECTION, Database
@@ -19,7 +20,9 @@ from sessions_app.turns.commit import Committed, commit_turn, unattached
 from sessions_app.turns.ledger import Ledger
 from sessions_app.turns.prepare import Preparation, Prepared
 from sessions_app.turns.profiles import Profile
+from sessions_app.turns.prompting import Prompt
 from sessions_app.turns.replying import ChatReply, chat_reply
+from sessions_app.turns.rerendering import check_prefix, observed
 from sessions_app.turns.values import TurnResult
 
 logger = logging.getLogger(__name__)
@@ -55,10 +58,16 @@ class Storing:
         """Store a reply; one that cannot be stored for no known reason is kept beside the tree."""
         try:
             if generation.prompt_ids is not None:
-                prepared = await self._preparation.rerendered(prepared, generation.prompt_ids)
+                prepared = await self._observed(prepared, profile, generation, generation.prompt_ids)
             replied = _replied(prepared, profile, outgoing, generation)
             stored = await self._storable(prepared, replied, outgoing, record_id, engine_ms)
             committed = await commit_turn(self._db, prepared, record_id, replied.message, stored)
+        except errors.PrefixMismatch as error:
+            bare = recording.bare_reply(generation, engine_ms)
+            reason, cause = LateReason.PREFIX_MISMATCH, Cause.ENGINE_RERENDER
+            kept = unattached(_as_fed(prepared, generation), record_id, bare, reason, cause)
+            await self._ledger.kept(replace(kept, error=error))
+            raise
         except (errors.TitoError, *LOST_CONNECTION):
             raise
         except Exception as error:
@@ -71,6 +80,15 @@ class Storing:
         if committed.seq is not None:
             self._keep_tokens(prepared, committed.seq, generation.ids)
         return _result(prepared, replied, committed)
+
+    async def _observed(
+        self, prepared: Prepared, profile: Profile, generation: Generation, fed: Ids
+    ) -> Prepared:
+        """The turn of an engine that rendered the messages itself."""
+        served = await self._preparation.served(prepared)
+        max_trim = profile.renderer.max_trim_tokens
+        check_prefix(prepared, served, recording.joined(fed, generation.ids), max_trim=max_trim)
+        return observed(prepared, served, fed, max_trim=max_trim)
 
     async def _storable(
         self,
@@ -105,6 +123,12 @@ class Storing:
         if prepared.parent_node is not None:
             self._cache.drop(prepared.settings.id, prepared.parent_node.seq)
         self._cache.put(prepared.settings.id, seq, tokens)
+
+
+def _as_fed(prepared: Prepared, generation: Generation) -> Prepared:
+    """A turn that reuses no stored id."""
+    fed = prepared.prompt.ids if generation.prompt_ids is None else generation.prompt_ids
+    return replace(prepared, prompt=Prompt(fed, fed, 0, 0, 0))
 
 
 def _replied(
