@@ -5,7 +5,7 @@ Invariant: no screen changes or deletes a row of the forest. What may be changed
 exception.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -106,7 +106,7 @@ class OperatorAdmin(ModelAdmin):
 class ReadOnlyAdmin(OperatorAdmin):
     """Rows that are looked at and never touched."""
 
-    actions = None
+    actions: Sequence[Callable[..., HttpResponse | None]] | None = None
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Nobody adds."""

@@ -78,6 +78,7 @@ def _create(request: HttpRequest, asked: Chosen) -> ExportJob:
     )
     with transaction.atomic():
         job_id = settled(jobs.create(ORM, wanted, "admin"))
+        assert job_id is not None  # ids are drawn, not given
         job = ExportJob.objects.get(pk=job_id)
         log(request, job, f"asked for an export of {len(asked.sessions)} chosen sessions")
     told = "" if send_workers(job.pk.hex) else " The broker is away; a worker will find it by itself."
