@@ -25,17 +25,16 @@ _COMMIT = """
         UPDATE sessions_app_session SET
             next_seq = next_seq + 1, version = version + 1, active_seq = next_seq, last_activity_at = now(),
             detected_harness = coalesce(detected_harness, %(harness)s::text),
-            keyless = keyless OR %(prefix_key)s::bytea IS NULL, passthrough = passthrough OR
-            %(passthrough)s::bool,
+            keyless = keyless OR %(prefix_key)s::bytea IS NULL,
+            passthrough = passthrough OR %(passthrough)s::bool,
             healed_turns = healed_turns + %(healed_turns)s::int,
             healed_prefix_tokens = healed_prefix_tokens + %(healed_prefix_tokens)s::int,
-            nonlinear = nonlinear + %(nonlinear)s::int, close_unresolved = close_unresolved +
-            %(close_unresolved)s::int,
-            forks = forks + %(forks)s::int, rollbacks = rollbacks + %(rollbacks)s::int, retries = retries
-            + %(retries)s::int,
+            nonlinear = nonlinear + %(nonlinear)s::int,
+            close_unresolved = close_unresolved + %(close_unresolved)s::int, forks = forks + %(forks)s::int,
+            rollbacks = rollbacks + %(rollbacks)s::int, retries = retries + %(retries)s::int,
             resets = resets + %(resets)s::int, prompt_tokens = prompt_tokens + %(prompt_tokens)s::int,
-            added_tokens = added_tokens + %(added_tokens)s::int, generated_tokens = generated_tokens +
-            %(generated_tokens)s::int
+            added_tokens = added_tokens + %(added_tokens)s::int,
+            generated_tokens = generated_tokens + %(generated_tokens)s::int
         WHERE id = %(session)s AND version = %(version)s AND status = 'open' AND deleted_at IS NULL
           AND EXISTS (SELECT 1 FROM sessions_app_record
                       WHERE session_id = %(session)s AND id = %(record)s::bigint AND state = 'intent')
@@ -43,53 +42,50 @@ _COMMIT = """
     ), n AS (
         INSERT INTO sessions_app_node (
             session_id, seq, parent_seq, root_seq, depth, message_start, message_count, prefix_key,
-            request_key,
-            raw_digest, head_digest, head_identity, context_digest, attach_kind, cause, retry_of, root_class,
-            root_evidence, agent, response_id, finish_reason, raw_finish_reason, ill_formed, prompt_tokens,
-            total_tokens, weight_version_dispatch, weight_version, model_name, adapter_name, record_id,
-            committed_at
+            request_key, raw_digest, head_digest, head_identity, context_digest, attach_kind, cause,
+            retry_of, root_class, root_evidence, agent, response_id, finish_reason, raw_finish_reason,
+            ill_formed, prompt_tokens, total_tokens, weight_version_dispatch, weight_version, model_name,
+            adapter_name, record_id, committed_at
         )
-        SELECT %(session)s, s.seq, %(parent)s::int, coalesce(%(root)s::int, s.seq), %(depth)s::int,
-        %(message_start)s::int,
-            %(message_count)s::int, %(prefix_key)s::bytea, %(request_key)s::bytea, %(raw_digest)s,
-            %(head_digest)s, %(head_identity)s,
-            %(context_digest)s, %(attach_kind)s::text, %(cause)s::text, %(retry_of)s::int,
-            %(root_class)s, %(root_evidence)s,
-            %(agent)s, %(response_id)s::text, %(finish_reason)s, %(raw_finish_reason)s, %(ill_formed)s,
-            %(prompt_tokens)s::int,
-            %(total_tokens)s::int, %(weight_version_dispatch)s, %(weight_version)s::text,
-            %(model_name)s::text, %(adapter_name)s::text,
-            %(record)s::bigint, clock_timestamp()
+        SELECT
+            %(session)s, s.seq, %(parent)s::int, coalesce(%(root)s::int, s.seq), %(depth)s::int,
+            %(message_start)s::int, %(message_count)s::int, %(prefix_key)s::bytea, %(request_key)s::bytea,
+            %(raw_digest)s, %(head_digest)s, %(head_identity)s, %(context_digest)s, %(attach_kind)s::text,
+            %(cause)s::text, %(retry_of)s::int, %(root_class)s, %(root_evidence)s, %(agent)s,
+            %(response_id)s::text, %(finish_reason)s, %(raw_finish_reason)s, %(ill_formed)s,
+            %(prompt_tokens)s::int, %(total_tokens)s::int, %(weight_version_dispatch)s,
+            %(weight_version)s::text, %(model_name)s::text, %(adapter_name)s::text, %(record)s::bigint,
+            clock_timestamp()
         FROM s
     ), m AS (
         INSERT INTO sessions_app_message (session_id, node_seq, position, role, generated, body, sidecar)
-        SELECT %(session)s, s.seq, %(message_start)s::int + t.ordinal - 1, t.role, t.generated, t.body,
-        t.sidecar
+        SELECT
+            %(session)s, s.seq, %(message_start)s::int + t.ordinal - 1, t.role, t.generated, t.body,
+            t.sidecar
         FROM s, unnest(%(roles)s::text[], %(generated)s::bool[], %(bodies)s::text[], %(sidecars)s::text[])
             WITH ORDINALITY AS t (role, generated, body, sidecar, ordinal)
     ), c AS (
         INSERT INTO sessions_app_tokencheckpoint (
             session_id, node_seq, boundary_trim, glue_tokens, prompt_delta, completion, logprobs,
-            logprob_width,
-            logprob_texts
+            logprob_width, logprob_texts
         )
-        SELECT %(session)s, s.seq, %(boundary_trim)s::int, %(glue_tokens)s::int, %(prompt_delta)s,
-        %(completion)s,
-            %(logprobs)s, %(logprob_width)s::int, %(logprob_texts)s
+        SELECT
+            %(session)s, s.seq, %(boundary_trim)s::int, %(glue_tokens)s::int, %(prompt_delta)s,
+            %(completion)s, %(logprobs)s, %(logprob_width)s::int, %(logprob_texts)s
         FROM s
     ), r AS (
         UPDATE sessions_app_record SET
-            state = 'committed', node_seq = s.seq, attach_kind = %(attach_kind)s::text, cause =
-            %(cause)s::text,
-            retry_of = %(retry_of)s::int, parent_seq = %(parent)s::int, raw_tail = NULL, response =
-            %(response)s, status_code = 200, prompt_tokens = %(prompt_tokens)s::int,
-            reused_tokens = %(reused)s::int, added_tokens = %(added_tokens)s::int,
+            state = 'committed', node_seq = s.seq, attach_kind = %(attach_kind)s::text,
+            cause = %(cause)s::text, retry_of = %(retry_of)s::int, parent_seq = %(parent)s::int,
+            raw_tail = NULL, response = %(response)s, status_code = 200,
+            prompt_tokens = %(prompt_tokens)s::int, reused_tokens = %(reused)s::int,
+            added_tokens = %(added_tokens)s::int,
             raw_base = CASE WHEN %(parent)s::int IS NULL THEN 0 ELSE raw_base END,
             raw_reply = CASE WHEN %(parent)s::int IS NULL THEN NULL ELSE raw_reply END,
             raw_leading = CASE WHEN %(parent)s::int IS NULL THEN NULL ELSE raw_leading END,
-            weight_version = %(weight_version)s::text, worker = %(worker)s::text, generated_tokens =
-            %(generated_tokens)s::int,
-            cached_tokens = %(cached_tokens)s::int, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
+            weight_version = %(weight_version)s::text, worker = %(worker)s::text,
+            generated_tokens = %(generated_tokens)s::int, cached_tokens = %(cached_tokens)s::int,
+            engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
         FROM s WHERE session_id = %(session)s AND id = %(record)s::bigint
     )
 """
@@ -100,22 +96,23 @@ _EVENTS = """
             session_id, record_id, node_seq, kind, cause, compared_seq, message_index, field, stored_value,
             replayed_value, char_offset, token_index, matcher, looser_matcher, detail, at
         )
-        SELECT %(session)s, %(record)s::bigint, s.seq, t.kind, t.cause, t.compared_seq, t.message_index,
-        t.field,
-            t.stored_value, t.replayed_value, t.char_offset, t.token_index, t.matcher, t.looser_matcher,
-            t.detail,
-            clock_timestamp()
+        SELECT
+            %(session)s, %(record)s::bigint, s.seq, t.kind, t.cause, t.compared_seq, t.message_index,
+            t.field, t.stored_value, t.replayed_value, t.char_offset, t.token_index, t.matcher,
+            t.looser_matcher, t.detail, clock_timestamp()
         FROM s, json_to_recordset(%(events)s::json) AS t (
             kind text, cause text, compared_seq int, message_index int, field text, stored_value text,
-            replayed_value text, char_offset int, token_index int, matcher text, looser_matcher text, detail
-            text)
+            replayed_value text, char_offset int, token_index int, matcher text, looser_matcher text,
+            detail text
+        )
     )
 """
 
 _SIDE = """
     , p AS (
         INSERT INTO sessions_app_sidepayload (session_id, node_seq, kind, payload, start_row, layers)
-        SELECT %(session)s, s.seq, t.kind, t.payload, t.start_row, t.layers
+        SELECT
+            %(session)s, s.seq, t.kind, t.payload, t.start_row, t.layers
         FROM s, unnest(%(side_kinds)s::text[], %(side_payloads)s::bytea[], %(side_rows)s::int[],
                        %(side_layers)s::int[]) AS t (kind, payload, start_row, layers)
     )
@@ -128,22 +125,26 @@ _UNATTACHED = """
             status_code = %(status_code)s::int, error_code = %(error_code)s::text,
             error_text = %(error_text)s::text, parent_seq = %(parent)s::int,
             prompt_tokens = %(reused)s::int + %(added)s::int, reused_tokens = %(reused)s::int,
-            added_tokens = %(added)s::int,
-            weight_version = %(weight_version)s, worker = %(worker)s, generated_tokens = %(generated_tokens)s,
-            cached_tokens = %(cached_tokens)s, engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
+            added_tokens = %(added)s::int, weight_version = %(weight_version)s, worker = %(worker)s,
+            generated_tokens = %(generated_tokens)s, cached_tokens = %(cached_tokens)s,
+            engine_ms = %(engine_ms)s, finished_at = clock_timestamp()
         WHERE session_id = %(session)s AND id = %(record)s AND state IN ('intent', 'lost')
         RETURNING id
     ), u AS (
         INSERT INTO sessions_app_unattachedreply (
             session_id, record_id, prompt, completion, logprobs, logprob_width, logprob_texts,
-            routed_experts, routed_experts_start, indexer_topk)
-        SELECT %(session)s, r.id, %(prompt)s, %(completion)s, %(logprobs)s, %(logprob_width)s,
+            routed_experts, routed_experts_start, indexer_topk
+        )
+        SELECT
+            %(session)s, r.id, %(prompt)s, %(completion)s, %(logprobs)s, %(logprob_width)s,
             %(logprob_texts)s, %(routed_experts)s::bytea, %(routed_experts_start)s::int,
             %(indexer_topk)s::bytea
         FROM r
     )
     INSERT INTO sessions_app_historyevent (session_id, record_id, kind, cause, compared_seq, at)
-    SELECT %(session)s, r.id, 'late', %(cause)s::text, %(parent)s::int, clock_timestamp() FROM r
+    SELECT
+        %(session)s, r.id, 'late', %(cause)s::text, %(parent)s::int, clock_timestamp()
+    FROM r
     WHERE %(cause)s::text IS NOT NULL
 """
 
