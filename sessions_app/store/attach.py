@@ -153,10 +153,11 @@ async def load_newest_children(
     db: Executor, session_id: UUID, parent_seq: int | None, limit: int
 ) -> list[NodeRow]:
     """The latest children of a node, newest first; of None: the roots."""
+    below = "n.parent_seq IS NULL" if parent_seq is None else "n.parent_seq = %(parent)s"
     rows = await db.fetch_all(
         f"SELECT {node_columns('n')} FROM sessions_app_node n "
-        "WHERE n.session_id = %s AND n.parent_seq IS NOT DISTINCT FROM %s ORDER BY n.seq DESC LIMIT %s",
-        (session_id, parent_seq, limit),
+        f"WHERE n.session_id = %(session)s AND {below} ORDER BY n.seq DESC LIMIT %(limit)s",
+        {"session": session_id, "parent": parent_seq, "limit": limit},
     )
     return [node_from(row) for row in rows]
 
