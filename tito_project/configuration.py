@@ -104,6 +104,11 @@ class Configuration:
     drift_audit_nodes: int
     """Leaves that one run of the drift audit compares; 0 = no audit."""
     metrics_open: bool
+    otlp_endpoint: str | None
+    """Where our own spans go, as OTLP over HTTP; None = none are made."""
+    otlp_headers: dict[str, Any]
+    """Sent along, for instance a collector's key."""
+    otlp_every_s: float
     log_format: str
     """`line` for eyes, `json` for collectors: then each turn is a line too."""
     alerts: dict[str, float]
@@ -198,6 +203,9 @@ def read(env: Environment) -> Configuration:
         r3_layers=env.optional_integer("TITO_R3_LAYERS", least=1),
         drift_audit_nodes=env.integer("TITO_DRIFT_AUDIT_NODES", 500),
         metrics_open=env.flag("TITO_METRICS_OPEN", False),
+        otlp_endpoint=env.optional_url("TITO_OTLP_ENDPOINT"),
+        otlp_headers=env.json_object("TITO_OTLP_HEADERS"),
+        otlp_every_s=env.number("TITO_OTLP_EVERY_S", 5.0, least=0.05),
         log_format=env.choice("TITO_LOG_FORMAT", "line", LOG_FORMATS),
         alerts=env.shares("TITO_ALERTS", ALERTS),
         instance_id=env.text("TITO_INSTANCE_ID", uuid.uuid4().hex),

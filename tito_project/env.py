@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -98,6 +99,13 @@ class Environment:
         """A finite number, or None when unset."""
         value = self._raw(name)
         return None if value is None else self._bounded_number(name, value, least)
+
+    def optional_url(self, name: str) -> str | None:
+        """An address of http or https; None when unset or empty."""
+        value = self.optional_text(name)
+        if value is not None and not re.match(r"https?://[^/\s]+", value):
+            raise ImproperlyConfigured(f"{name} is no http or https address")
+        return value
 
     def json_object(self, name: str) -> dict[str, Any]:
         """A JSON object; {} when unset."""

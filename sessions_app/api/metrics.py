@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from rest_framework.request import Request
 
-from sessions_app.api import access, runtime
+from sessions_app.api import access, queues, runtime
 from sessions_app.api.direct import DirectView, bytes_response
 from sessions_app.api.runtime import Runtime
 from sessions_app.store import totals
@@ -110,9 +110,26 @@ def _drift(values: Totals) -> Iterator[Metric]:
     yield classes
 
 
+def _own_spans(state: Runtime) -> Iterator[Metric]:
+    spans = CounterMetricFamily("tito_own_spans", "Turns by what became of their spans", labels=["outcome"])
+    if state.own_spans is not None:
+        spans.add_metric(["sent"], state.own_spans.sent)
+        spans.add_metric(["dropped"], state.own_spans.dropped)
+    yield spans
+
+
+async def _queues(state: Runtime) -> Metric:
+    waiting = GaugeMetricFamily("tito_queue_length", "What waits to be done, by queue", labels=["queue"])
+    for name, length in (await queues.lengths(state)).items():
+        waiting.add_metric([name], length)
+    return waiting
+
+
 async def _process(state: Runtime) -> list[Metric]:
     profile = await state.profiles.get(DEFAULT_PROFILE)
     return [
+        *_own_spans(state),
+        await _queues(state),
         GaugeMetricFamily("tito_in_flight", "Turns in progress in this process", value=state.turns.in_flight),
         GaugeMetricFamily("tito_held", "Turns held by a paused profile", value=state.turns.held),
         GaugeMetricFamily(

@@ -17,6 +17,7 @@ from sessions_app.api.rate import KeyLimiter, configured_limiter
 from sessions_app.errors import NotReady
 from sessions_app.store import records
 from sessions_app.store.pool import LOST_CONNECTION, Database
+from sessions_app.telemetry.exporter import SpanExporter
 from sessions_app.turns.profiles import DEFAULT_PROFILE, Profile, Profiles
 from sessions_app.turns.service import TurnService
 from tito_project.configuration import Configuration
@@ -47,6 +48,8 @@ class Runtime:
     draining: bool = False
     limiter: KeyLimiter | None = None
     """None: keys may ask as often as they like."""
+    own_spans: SpanExporter | None = None
+    """None: nobody collects spans of turns."""
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Run work in a task of its own that outlives the request it serves."""
@@ -92,13 +95,28 @@ async def start(
     stream = StreamService(db, profiles, configuration)
     await db.open()
     await profiles.get(DEFAULT_PROFILE)
-    turns = TurnService(db, profiles, configuration)
+    own_spans = _exporter(configuration)
+    turns = TurnService(db, profiles, configuration, own_spans)
     runtime = Runtime(configuration, db, profiles, turns, samples, SpansService(db), stream)
+    runtime.own_spans = own_spans
     runtime.limiter = configured_limiter(configuration.key_rate)
     await _settle(runtime)
     _spare_what_stays()
     _current = runtime
     return runtime
+
+
+def _exporter(configuration: Configuration) -> SpanExporter | None:
+    if configuration.otlp_endpoint is None:
+        return None
+    exporter = SpanExporter(
+        configuration.otlp_endpoint,
+        {name: str(value) for name, value in configuration.otlp_headers.items()},
+        {"service.name": "tito", "service.instance.id": configuration.instance_id},
+        every_s=configuration.otlp_every_s,
+    )
+    exporter.start()
+    return exporter
 
 
 def _spare_what_stays() -> None:
@@ -126,6 +144,8 @@ async def stop(runtime: Runtime) -> None:
     runtime.samples.close()
     runtime.spans.close()
     await runtime.profiles.close()
+    if runtime.own_spans is not None:
+        await runtime.own_spans.close()
     if runtime.limiter is not None:
         await runtime.limiter.close()
     await runtime.db.close()

@@ -28,7 +28,7 @@ from sessions_app.protocols.errors import reference_error
 from sessions_app.protocols.upstream import own_error
 from sessions_app.store import sessions
 from sessions_app.store.values import SessionSettings
-from sessions_app.turns.stopwatch import ASKED_BY, NO_STOPWATCH, RunningStopwatch, Stopwatch
+from sessions_app.turns.stopwatch import ASKED_BY, NO_STOPWATCH, RunningStopwatch
 from sessions_app.turns.values import Arrival, ChatRequest, TurnResult
 
 
@@ -91,7 +91,7 @@ class TurnView(DirectView):
             return event_stream(self.protocol.events(result, chat), result)
         body = self.protocol.reply(result, chat)
         response = reply_response(body, result, with_engine_headers=self.reference)
-        return _timed(response, chat.arrival.stopwatch, state)
+        return _timed(response, chat.arrival, state)
 
     def _waiting(
         self, work: "asyncio.Task[TurnResult]", chat: ChatRequest, every_s: float
@@ -137,13 +137,18 @@ def arrival_of(state: Runtime, request: Request, protocol: WireProtocol, *, refe
         started=started,
         idempotency_key=request.headers.get("idempotency-key") or None,
         reference=reference,
-        stopwatch=RunningStopwatch(started) if ASKED_BY in request.headers else NO_STOPWATCH,
+        stopwatch=RunningStopwatch(started) if _is_timed(state, request) else NO_STOPWATCH,
     )
 
 
-def _timed(response: HttpResponseBase, stopwatch: Stopwatch, state: Runtime) -> HttpResponseBase:
+def _is_timed(state: Runtime, request: Request) -> bool:
+    return ASKED_BY in request.headers or state.own_spans is not None
+
+
+def _timed(response: HttpResponseBase, arrival: Arrival, state: Runtime) -> HttpResponseBase:
     """The reply, with the time of each stage where it was asked for."""
-    if isinstance(stopwatch, RunningStopwatch):
+    stopwatch = arrival.stopwatch
+    if ASKED_BY in arrival.headers and isinstance(stopwatch, RunningStopwatch):
         stopwatch.lap("reply")
         response["Server-Timing"] = stopwatch.header(state.db.statements)
     return response

@@ -33,6 +33,11 @@ class Database:
             name="tito",
         )
 
+    @property
+    def waiting(self) -> int:
+        """Who waits for a connection now."""
+        return self._pool.get_stats().get("requests_waiting", 0)
+
     async def open(self) -> None:
         """Start the pool; raises NotReady where no connection can be made in time."""
         try:

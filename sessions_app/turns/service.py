@@ -17,6 +17,7 @@ from sessions_app.store import profiles as profiles_store
 from sessions_app.store import sessions
 from sessions_app.store.pool import Database
 from sessions_app.store.values import Intent, SessionSettings
+from sessions_app.telemetry.exporter import NoSpans, SpanSink
 from sessions_app.turns.admission import Admission
 from sessions_app.turns.checkpoints import CheckpointCache
 from sessions_app.turns.dispatching import generation_request
@@ -39,8 +40,15 @@ _SETTINGS_KEPT = 20_000
 class TurnService:
     """Serves turns of all sessions of this process."""
 
-    def __init__(self, db: Database, profiles: Profiles, configuration: Configuration) -> None:
+    def __init__(
+        self,
+        db: Database,
+        profiles: Profiles,
+        configuration: Configuration,
+        spans: SpanSink | None = None,
+    ) -> None:
         self.db = db
+        self._spans = spans or NoSpans()
         self.profiles = profiles
         self.cache = CheckpointCache(configuration.checkpoint_cache_mb * 1024 * 1024)
         self.admission = Admission(
@@ -108,7 +116,7 @@ class TurnService:
 
     async def run(self, settings: SessionSettings, request: ChatRequest) -> TurnResult:
         """One turn. Raises what refuses it, recorded."""
-        with TurnEntry(settings.id, request.arrival.protocol) as entry:
+        with TurnEntry(settings.id, request.arrival, self._spans) as entry:
             try:
                 with self.admission.place(settings.id):
                     entry.result = await self._run(settings, request)
@@ -158,6 +166,8 @@ class TurnService:
         except BaseException as error:
             if not tied:
                 await asyncio.shield(self._replays.release(settings, request.arrival))
+            if record_id is not None:
+                request.arrival.stopwatch.lap("engine")
             await asyncio.shield(self._ended(settings, request, record_id, error))
             raise
         commit = asyncio.create_task(

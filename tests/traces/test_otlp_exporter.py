@@ -1,7 +1,6 @@
 """The stock exporter of the OpenTelemetry SDK against our decoding, over HTTP."""
 
 import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http import Compression
@@ -11,40 +10,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.trace import Status, StatusCode
 
-from trainer_export.traces.otlp import Encoding, Route, decode_traces, route_of, traces_response
-
-
-class Receiver(HTTPServer):
-    """Keeps what it decodes, answers what a receiver answers."""
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.spans = []
-        self.encodings = []
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}/v1/traces"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Receiver
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        coding = self.headers.get("Content-Encoding", "")
-        batch = decode_traces(body, self.headers["Content-Type"], coding)
-        self.server.spans += batch.spans
-        self.server.encodings.append(coding)
-        answer = traces_response(Encoding.PROTOBUF, batch.rejected)
-        self.send_response(200)
-        self.send_header("Content-Type", Encoding.PROTOBUF)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *arguments):
-        """Silent."""
+from tests.fakes.collector import Receiver
+from trainer_export.traces.otlp import Route, route_of
 
 
 @pytest.fixture
