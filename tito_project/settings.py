@@ -148,6 +148,7 @@ SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_TZ = True
+FORMAT_MODULE_PATH = ["tito_project.formats"]
 
 STATIC_URL = "/static/"
 STATIC_ROOT = None

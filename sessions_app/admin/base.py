@@ -15,8 +15,10 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from unfold.admin import ModelAdmin
+from unfold.views import ChangeList
 
 from sessions_app.admin.counting import BoundedCountPaginator
+from sessions_app.admin.listing import OperatorList
 from sessions_app.admin.searching import session_ids
 from sessions_app.admin.twin import FORMAT, json_reply, wants_json
 from sessions_app.auditing import reads
@@ -36,6 +38,10 @@ class OperatorAdmin(ModelAdmin):
 
     class Media:
         css = {"all": ["tito/operator.css"]}
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """How a list is loaded."""
+        return OperatorList
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """The list, or its JSON twin."""

@@ -19,7 +19,7 @@ class BoundedCountPaginator(Paginator):
         """Rows, or one more than EXACT_UP_TO where there are more."""
         rows = self.object_list
         assert isinstance(rows, QuerySet)
-        return rows.order_by()[: EXACT_UP_TO + 1].count()
+        return rows.order_by().values("pk")[: EXACT_UP_TO + 1].count()
 
     @property
     def is_estimate(self) -> bool:

@@ -8,7 +8,7 @@ from sessions_app.admin.base import SessionRowAdmin, section
 from sessions_app.admin.node import cause_shown, session_link
 from sessions_app.history.causes import Cause
 from sessions_app.models import HistoryEvent, Reward
-from sessions_app.presentation.addresses import node_url, record_url
+from sessions_app.presentation.addresses import node_url, record_url, rewards_url
 from sessions_app.presentation.markup import explained, json_block, link, prose
 from sessions_app.presentation.words import EVENT_KINDS
 
@@ -117,9 +117,20 @@ def _node(event: HistoryEvent, seq: int | None) -> SafeString | str:
 class RewardAdmin(SessionRowAdmin):
     """One row a reported value."""
 
-    list_display = ("label", "session_shown", "node_shown", "value", "weight", "source", "created_at")
+    list_display = (
+        "label",
+        "session_shown",
+        "node_shown",
+        "value",
+        "weight",
+        "source",
+        "reach_shown",
+        "created_at",
+    )
     list_filter = ("created_at",)
-    fieldsets = (section(None, "session_shown node_shown name value weight source key created_at"),)
+    fieldsets = (
+        section(None, "session_shown node_shown name value weight source key reach_shown created_at"),
+    )
 
     @admin.display(description="reward")
     def label(self, reward: Reward) -> str:
@@ -137,3 +148,8 @@ class RewardAdmin(SessionRowAdmin):
         if reward.node_seq is None:
             return "whole session"
         return link(node_url(reward.session_id, reward.node_seq), f"node {reward.node_seq}")
+
+    @admin.display(description="what it reached")
+    def reach_shown(self, reward: Reward) -> SafeString:
+        """Rows and numbers it is part of."""
+        return link(f"{rewards_url(reward.session_id)}#r{reward.pk}", "rows", "the rows it reached")

@@ -1,5 +1,6 @@
 """Filters of the lists. Choices come from closed lists or from an index, never from reading a table."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from django.conf import settings
@@ -34,16 +35,16 @@ def harnesses() -> list[str]:
         return [row[0] for row in cursor.fetchall()]
 
 
-class ListFilter(admin.SimpleListFilter):
+class ListFilter(ABC, admin.SimpleListFilter):
     """A filter by one value of the query string."""
 
+    @abstractmethod
     def choices_in(self) -> Iterable[tuple[str, str]]:
         """Values and what they are called."""
-        raise NotImplementedError
 
+    @abstractmethod
     def narrowed(self, rows: QuerySet, value: str) -> QuerySet:
         """The rows that have the value."""
-        raise NotImplementedError
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> Choices:
         """See Django."""

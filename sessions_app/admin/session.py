@@ -3,15 +3,16 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery, Value
-from django.db.models.functions import Coalesce
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from unfold.views import ChangeList
 
 from sessions_app.admin.base import ReadOnlyAdmin, short
 from sessions_app.admin.filters import CauseFilter, HappenedFilter, HarnessFilter, MatcherFilter, harnesses
+from sessions_app.admin.listing import SessionList
 from sessions_app.admin.pages.actions import root_class_page, session_action_page
 from sessions_app.admin.pages.case_page import case_page
 from sessions_app.admin.pages.compare_page import compare_page
@@ -19,16 +20,20 @@ from sessions_app.admin.pages.diff_page import diff_page
 from sessions_app.admin.pages.dump_page import dump_page
 from sessions_app.admin.pages.export_page import export_chosen
 from sessions_app.admin.pages.health_page import behind_page, health_page
+from sessions_app.admin.pages.many_page import asked_for, many_page
 from sessions_app.admin.pages.node_page import node_page, token_page
+from sessions_app.admin.pages.reward_page import rewards_page
 from sessions_app.admin.pages.samples_page import samples_page
 from sessions_app.admin.pages.session_page import session_page
 from sessions_app.admin.pages.what_if_page import replay_page, what_if_page
-from sessions_app.admin.roles import EXPORT
+from sessions_app.admin.roles import EXPORT, may_operate
 from sessions_app.admin.searching import session_ids
-from sessions_app.models import Node, Record, Session
+from sessions_app.models import Session
 from sessions_app.presentation.addresses import list_url
 from sessions_app.presentation.markup import explained, link
 
+_CAUSES = 2
+"""Causes of forks that a row names."""
 _STATUS_TONES = {"open": "good", "finished": "plain", "closed": "plain", "idle": "warn"}
 _STATUS_MEANINGS = {
     "open": "Serves turns.",
@@ -36,12 +41,6 @@ _STATUS_MEANINGS = {
     "closed": "Closed by DELETE or an operator.",
     "idle": "Closed by the idle timeout.",
 }
-
-
-def _counted(rows: QuerySet, number: Any) -> Coalesce:
-    """A count over a session's rows as a column of the session."""
-    counted = rows.filter(session=OuterRef("pk")).order_by().values("session").annotate(n=number).values("n")
-    return Coalesce(Subquery(counted, output_field=IntegerField()), Value(0))
 
 
 @admin.register(Session)
@@ -54,13 +53,13 @@ class SessionAdmin(ReadOnlyAdmin):
         "harness_shown",
         "policy_shown",
         "turns",
-        "leaves",
         "forks_shown",
         "rollbacks_shown",
         "healed_shown",
+        "odd_shown",
         "sampled",
         "unconfirmed",
-        "created_at",
+        "created",
     )
     list_filter = (
         "status",
@@ -75,15 +74,15 @@ class SessionAdmin(ReadOnlyAdmin):
     list_select_related = ("profile",)
     ordering = ("-created_at",)
     sortable_by = (
-        "created_at",
-        "generated_tokens",
+        "created",
+        "sampled",
         "turns",
         "forks_shown",
         "rollbacks_shown",
         "healed_shown",
     )
     search_fields = ("id",)
-    actions = (export_chosen,)
+    actions = ("close_chosen", "reassemble_chosen", export_chosen)  # type: ignore[assignment]
     search_help_text = "Id prefix, rollout, group, harness, response id, label=value"
 
     def get_urls(self) -> list[URLPattern]:
@@ -96,7 +95,9 @@ class SessionAdmin(ReadOnlyAdmin):
             ("what-if/", "tito_what_if", what_if_page),
             ("what-if/<str:job_id>/", "tito_replay", replay_page),
             ("<str:session_id>/samples/", "tito_samples", samples_page),
+            ("<str:session_id>/rewards/", "tito_rewards", rewards_page),
             ("<str:session_id>/dump/", "tito_dump", dump_page),
+            ("do/<str:action>/", "tito_do_many", many_page),
             ("<str:session_id>/do/<str:action>/", "tito_do", session_action_page),
             (node + "class/", "tito_root_class", root_class_page),
             (node, "tito_node", node_page),
@@ -121,14 +122,13 @@ class SessionAdmin(ReadOnlyAdmin):
         """Operators export."""
         return request.user.has_perm(EXPORT)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet:
-        """With what a list shows and no column holds, computed for the rows of a page only."""
-        rows = super().get_queryset(request)
-        pending = Record.objects.filter(state__in=("answered", "committed"))
-        return rows.annotate(
-            leaf_count=_counted(Node.objects.all(), Count("*") - Count("parent_seq", distinct=True)),
-            unconfirmed_count=_counted(pending, Count("*")),
-        )
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """Operators act."""
+        return may_operate(request.user)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """With what a list shows and no column holds, loaded for the rows of a page only."""
+        return SessionList
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
@@ -140,11 +140,21 @@ class SessionAdmin(ReadOnlyAdmin):
             return queryset.filter(harness=search_term.strip()), False
         return queryset.filter(id__in=session_ids(search_term)), False
 
-    @admin.display(description="session", ordering="created_at")
+    @admin.action(description="Close", permissions=["operate"])
+    def close_chosen(self, request: HttpRequest, chosen: QuerySet) -> HttpResponse | None:
+        """Asks first."""
+        return asked_for(request, "close", chosen)
+
+    @admin.action(description="Assemble the samples again", permissions=["operate"])
+    def reassemble_chosen(self, request: HttpRequest, chosen: QuerySet) -> HttpResponse | None:
+        """Asks first."""
+        return asked_for(request, "reassemble", chosen)
+
+    @admin.display(description="session")
     def name(self, session: Session) -> SafeString:
         """Id, and what the rollout is called."""
         told = " · ".join(part for part in (session.rollout_id, session.group_id) if part)
-        return format_html("<code>{}</code> {}", short(session.id), told)
+        return format_html('<code>{}</code> <small title="{}">{}</small>', short(session.id), told, told)
 
     @admin.display(description="status")
     def status_shown(self, session: Session) -> SafeString:
@@ -155,31 +165,33 @@ class SessionAdmin(ReadOnlyAdmin):
             )
         return explained(session.status, _STATUS_MEANINGS[session.status], _STATUS_TONES[session.status])
 
-    @admin.display(description="harness")
-    def harness_shown(self, session: Session) -> str:
-        """Which agent program."""
-        return session.harness or "–"
+    @admin.display(description="harness, model")
+    def harness_shown(self, session: Session) -> SafeString:
+        """Which agent program, served by which model."""
+        return format_html("{} <small>{}</small>", session.harness or "unknown", session.profile.name)
 
     @admin.display(description="policy")
     def policy_shown(self, session: Session) -> SafeString:
-        """History policy and matcher, under a profile."""
+        """History policy and matcher."""
         matcher = "linear form" if session.history_policy == "linear" else session.message_matcher
-        return format_html("{} <small>{} · {}</small>", session.history_policy, matcher, session.profile.name)
+        return format_html("{} <small>{}</small>", session.history_policy, matcher)
 
-    @admin.display(description="turns", ordering="next_seq")
-    def turns(self, session: Session) -> SafeString:
-        """Committed nodes."""
-        return link(list_url("node", session=session.id.hex), session.next_seq, "its nodes")
+    @admin.display(description="turns, leaves", ordering="next_seq")
+    def turns(self, session: Any) -> SafeString:
+        """Committed nodes; leaves: nodes without children, lineages, raw training samples."""
+        leaves, roots = session.listed.leaves, session.listed.roots
+        told = f"{leaves} {'leaf' if leaves == 1 else 'leaves'}" + (f", {roots} roots" if roots > 1 else "")
+        number = link(list_url("node", session=session.id.hex), session.next_seq, "its nodes")
+        return format_html("{} <small>{}</small>", number, told)
 
-    @admin.display(description="leaves")
-    def leaves(self, session: Any) -> int:
-        """Nodes without children: raw training samples."""
-        return session.leaf_count
-
-    @admin.display(description="forks", ordering="forks")
-    def forks_shown(self, session: Session) -> SafeString:
-        """Forks, retries among them."""
-        return _events(session, session.forks, kind__in="fork,retry")
+    @admin.display(description="forks by cause", ordering="forks")
+    def forks_shown(self, session: Any) -> SafeString:
+        """Forks, retries among them; the causes that were met most."""
+        causes = list(session.listed.fork_causes.items())
+        told = ", ".join(f"{number} {cause}" for cause, number in causes[:_CAUSES])
+        more = f" +{len(causes) - _CAUSES}" if len(causes) > _CAUSES else ""
+        number = _events(session, session.forks, kind__in="fork,retry")
+        return format_html('{} <small title="{}">{}{}</small>', number, told, told, more)
 
     @admin.display(description="rollbacks", ordering="rollbacks")
     def rollbacks_shown(self, session: Session) -> SafeString:
@@ -189,11 +201,17 @@ class SessionAdmin(ReadOnlyAdmin):
     @admin.display(description="healed", ordering="healed_turns")
     def healed_shown(self, session: Session) -> SafeString:
         """Turns fed with stored ids, and how many ids that were."""
+        if not session.healed_turns:
+            return format_html("{}", 0)
         return format_html(
-            '<span title="{} ids fed from storage">{}</span>',
-            session.healed_prefix_tokens,
-            session.healed_turns,
+            "{} <small>{} ids</small>", session.healed_turns, f"{session.healed_prefix_tokens:,}"
         )
+
+    @admin.display(description="nonlinear, glue")
+    def odd_shown(self, session: Session) -> SafeString:
+        """The other two counters of the healer: non-linear turns, glue that stayed unresolved."""
+        unresolved = _events(session, session.close_unresolved, cause="close_unresolved")
+        return format_html("{} <small>glue {}</small>", session.nonlinear, unresolved)
 
     @admin.display(description="sampled", ordering="generated_tokens")
     def sampled(self, session: Session) -> str:
@@ -204,13 +222,24 @@ class SessionAdmin(ReadOnlyAdmin):
     def unconfirmed(self, session: Any) -> SafeString:
         """Replies that no later request contained; the last one of every path is among them."""
         url = list_url("record", session=session.id.hex, state__in="answered,committed")
-        return link(url, session.unconfirmed_count, "records whose reply no later request contained")
+        return link(url, session.listed.unconfirmed, "records whose reply no later request contained")
+
+    @admin.display(description="created", ordering="created_at")
+    def created(self, session: Session) -> SafeString:
+        """When."""
+        return format_html(
+            "<small>{}</small> <small>{}</small>",
+            f"{session.created_at:%Y-%m-%d}",
+            f"{session.created_at:%H:%M:%S}",
+        )
 
     def row_values(self, row: Any) -> dict[str, Any]:
         """The stored columns and the computed ones."""
         return super().row_values(row) | {
-            "leaves": row.leaf_count,
-            "unconfirmed": row.unconfirmed_count,
+            "leaves": row.listed.leaves,
+            "roots": row.listed.roots,
+            "unconfirmed": row.listed.unconfirmed,
+            "fork_causes": row.listed.fork_causes,
             "profile": row.profile.name,
         }
 

@@ -23,6 +23,16 @@ def diff_url(session_id: UUID, seq: int) -> str:
     return reverse("admin:tito_diff", args=[session_id.hex, seq])
 
 
+def many_url(action: str, session_ids: str) -> str:
+    """The question about several sessions, their ids with commas between them."""
+    return reverse("admin:tito_do_many", args=[action]) + f"?ids={session_ids}"
+
+
+def rewards_url(session_id: UUID) -> str:
+    """The rewards of a session and what they reached."""
+    return reverse("admin:tito_rewards", args=[session_id.hex])
+
+
 def what_if_url(job_id: UUID) -> str:
     """The report of a replay."""
     return reverse("admin:tito_replay", args=[job_id.hex])

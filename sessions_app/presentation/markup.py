@@ -55,6 +55,14 @@ def link(url: str, text: object, title: str = "") -> SafeString:
     return format_html('<a class="t-link" href="{}" title="{}">{}</a>', url, title, text)
 
 
+def progress_bar(done: int, total: int | None) -> SafeString:
+    """A bar with its numbers."""
+    if total is None:
+        return format_html('<span class="t-none">{}</span>', "not begun")
+    told = f"{done} of {total}"
+    return format_html('<progress max="{}" value="{}">{}</progress> {}', total or 1, done, told, told)
+
+
 def explained(value: str | None, meaning: str, tone: str = "") -> SafeString:
     """A word of a closed list with its meaning as a tool tip; colour only repeats what the word says."""
     if not value:

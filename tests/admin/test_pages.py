@@ -179,3 +179,16 @@ def test_filters_keep_the_sessions_that_have_it(staff: Client, seeds: Seeds, que
     rows = twin(staff, f"/admin/sessions_app/session/?{query}{among}")["rows"]
     assert getattr(seeds, name) in {row["id"] for row in rows}
     assert seeds.empty not in {row["id"] for row in rows} or query.startswith("matcher")
+
+
+def test_the_list_of_sessions_shows_all_counters_and_the_causes_of_forks(staff: Client, seeds: Seeds) -> None:
+    (row,) = twin(staff, f"/admin/sessions_app/session/?q={seeds.busy}")["rows"]
+    value = twin(staff, session_url(seeds.busy))
+    for name in ("healed_turns", "healed_prefix_tokens", "nonlinear", "close_unresolved", "rollbacks"):
+        assert row[name] == value["counters"][name]
+    assert (row["leaves"], row["roots"]) == (value["facts"]["leaves"], value["facts"]["roots"])
+    assert sum(row["fork_causes"].values()) == value["counters"]["forks"]
+    text = page(staff, f"/admin/sessions_app/session/?q={seeds.busy}")
+    assert f"{value['facts']['leaves']} leaves" in text
+    assert f"{row['healed_prefix_tokens']:,} ids" in text
+    assert next(iter(row["fork_causes"])) in text

@@ -45,3 +45,25 @@ def test_a_page_takes_as_many_statements_for_little_as_for_much(
     much, little = len(statements(staff, large)), len(statements(staff, small))
     assert abs(much - little) <= 1
     assert much <= 20
+
+
+def test_counting_sessions_computes_nothing_else(staff: Client, seeds: Seeds) -> None:
+    counting = [
+        sql for sql in statements(staff, "/admin/sessions_app/session/") if "LIMIT 10001) subquery" in sql
+    ]
+    assert counting
+    assert all("sessions_app_node" not in sql and "sessions_app_record" not in sql for sql in counting)
+
+
+def test_the_list_of_sessions_loads_what_no_column_holds_at_once(staff: Client, seeds: Seeds) -> None:
+    asked = statements(staff, "/admin/sessions_app/session/")
+    assert sum("sessions_app_node" in sql for sql in asked) == 1
+
+
+@pytest.mark.parametrize("rows", LISTS)
+def test_cells_of_a_list_are_light(staff: Client, seeds: Seeds, rows: str) -> None:
+    reply = staff.get(f"/admin/{rows}/").content.decode()
+    table = reply[reply.find("<tbody") : reply.rfind("</tbody>")]
+    cells = table.count("<td") + table.count("<th")
+    assert len(table) <= 400 * cells, f"{len(table) // cells} bytes a cell"
+    assert "before:content-" not in table

@@ -22,17 +22,25 @@ View = Callable[..., HttpResponse]
 
 
 def page(view: View) -> View:
-    """A view for whoever may look at sessions; what is missing is a page that says so."""
+    """A view for whoever may look at sessions."""
+    return page_for("sessions_app.view_session")(view)
 
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if not request.user.has_perm("sessions_app.view_session"):
-            raise PermissionDenied
-        try:
-            return view(request, *args, **kwargs)
-        except Missing as missing:
-            return _missing(request, str(missing))
 
-    return guarded
+def page_for(permission: str) -> Callable[[View], View]:
+    """A view for whoever has a permission; what is missing is a page that says so."""
+
+    def guarding(view: View) -> View:
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            if not request.user.has_perm(permission):
+                raise PermissionDenied
+            try:
+                return view(request, *args, **kwargs)
+            except Missing as missing:
+                return _missing(request, str(missing))
+
+        return guarded
+
+    return guarding
 
 
 def shown(request: HttpRequest, template: str, title: str, value: Any, **context: Any) -> HttpResponse:

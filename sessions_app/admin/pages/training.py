@@ -35,6 +35,8 @@ class RowLine:
     """One row of training."""
 
     leaf: int
+    path: list[int]
+    """Seqs from the root to the leaf."""
     sample_id: str
     status: str
     tokens: int
@@ -191,6 +193,7 @@ def _training(made: SessionRows) -> Training:
 def _row_line(row: SampleRow) -> RowLine:
     return RowLine(
         leaf=row.leaf,
+        path=list(row.path),
         sample_id=row.sample_id,
         status=row.status,
         tokens=len(row.tokens),

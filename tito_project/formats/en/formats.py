@@ -1,0 +1,5 @@
+"""Names are Django's."""
+
+DATE_FORMAT = SHORT_DATE_FORMAT = "Y-m-d"
+TIME_FORMAT = "H:i:s"
+DATETIME_FORMAT = SHORT_DATETIME_FORMAT = "Y-m-d H:i:s"
