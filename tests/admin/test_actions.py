@@ -10,7 +10,7 @@ from django.test import Client
 
 from sessions_app.admin.roles import ADMIN, OPERATOR, VIEWER, complete_roles
 from sessions_app.models import Message, Node, Session, TokenCheckpoint
-from tests.admin.seeding import Seeds, Server, seeded_server
+from tests.admin.seeding import Seeds, Server
 from tests.admin.test_pages import LISTS, node_url, page, session_url, twin
 
 Login = Callable[[str], Client]
@@ -30,11 +30,10 @@ def login(client: Client) -> Login:
     return as_role
 
 
-@pytest.fixture(scope="module")
-def server(django_db_setup: None, django_db_blocker):
-    """A server of its own: its sessions are closed here."""
-    with django_db_blocker.unblock(), seeded_server() as running:
-        yield running
+@pytest.fixture
+def server(seeded: tuple[Server, Seeds]) -> Server:
+    """The one server: a second one in this process would take over the first one's connections."""
+    return seeded[0]
 
 
 def do_url(session: str, action: str) -> str:

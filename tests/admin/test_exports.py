@@ -62,7 +62,11 @@ def test_progress_is_a_bar_with_its_numbers(staff: Client, job: ExportJob) -> No
     text = page(staff, job_url(job))
     assert '<progress max="2" value="1">' in text
     assert "1 of 2" in text
-    assert twin(staff, job_url(job))["state"] == "running"
+    value = twin(staff, job_url(job))
+    assert value["job"]["state"] == "running"
+    assert (value["shards_done"], value["shard_count"]) == (1, 2)
+    assert [shard["state"] for shard in value["shards"]] == ["done", "pending"]
+    assert '<progress max="2" value="1">' in page(staff, "/admin/trainer_export/exportjob/")
     assert [
         row["name"] for row in twin(staff, f"/admin/trainer_export/exportshard/?job={job.pk}")["rows"]
     ] == [
@@ -222,3 +226,85 @@ def test_odd_choices_are_refused_or_the_default(staff: Client, seeds: Seeds, mon
     (job,) = ExportJob.objects.exclude(pk__in=before)
     assert (job.shape, job.format) == ("native", "parquet")
     assert "The broker is away" in page(staff, job_url(job))
+
+
+def finished(number: int, **report: Any) -> ExportJob:
+    """A finished export with one shard."""
+    counts: dict[str, Any] = {
+        name: {} for name in ("masked", "statuses", "dropped_sessions", "dropped_leaves", "dropped_nodes")
+    }
+    counts |= {"rows": 1, "generated_tokens": 9, "trained_tokens": 9, "failures": [], "empty_reason": None}
+    counts |= {"proof": {"proven": 9, "unproven": {"context": 0, "logprob": 0}, "unsampled": 0}}
+    now = timezone.now()
+    made = ExportJob.objects.create(
+        state="done",
+        destination=f"/exports/{number}",
+        format="jsonl",
+        shape="native",
+        shard_count=1,
+        created_at=now,
+        frozen_at=now,
+        finished_at=now,
+        report=json.dumps(counts | report),
+    )
+    ExportShard.objects.create(
+        job=made, number=0, state="done", sessions=1, name="part.jsonl", digest=str(number) * 64
+    )
+    return made
+
+
+def test_what_was_left_out_stands_with_its_reason(staff: Client) -> None:
+    job = finished(1, masked={"rolled_back": 4}, generated_tokens=13, dropped_leaves={"filtered_reward": 2})
+    text = page(staff, job_url(job))
+    assert "It left the active path." in text
+    assert "A filter of the export left it out: reward." in text
+    assert {check["name"]: check["holds"] for check in twin(staff, job_url(job))["checks"]} == {
+        "complete": True,
+        "exactly_once": True,
+        "same_prefix": True,
+        "sampled_only": True,
+    }
+
+
+def test_counts_that_do_not_add_up_are_told(staff: Client) -> None:
+    job = finished(1, generated_tokens=13)
+    checks = {check["name"]: check for check in twin(staff, job_url(job))["checks"]}
+    assert checks["exactly_once"]["holds"] is False
+    assert checks["exactly_once"]["numbers"] == {"sampled": 13, "trained": 9, "masked": 0}
+    assert ">no</span>" in page(staff, job_url(job))
+
+
+def test_two_exports_are_compared_value_by_value(staff: Client) -> None:
+    one, other = finished(1, rows=5), finished(2, rows=7, masked={"context": 3})
+    url = f"/admin/trainer_export/exportjob/diff/?a={one.pk.hex}&b={other.pk.hex}"
+    value = twin(staff, url)
+    assert {line["path"]: (line["one"], line["other"], line["change"]) for line in value["report"]} == {
+        "rows": (5, 7, 2),
+        "masked.context": (None, 3, 3),
+    }
+    assert value["asked"] == []
+    assert value["files"] == {"same": 0, "differing": ["part.jsonl"], "only_one": 0, "only_other": 0}
+    assert "+2" in page(staff, url)
+    assert f"?a={one.pk.hex}" in page(staff, job_url(other))
+
+
+def test_an_export_equals_itself(staff: Client) -> None:
+    job = finished(1)
+    url = f"/admin/trainer_export/exportjob/diff/?a={job.pk.hex}&b={job.pk.hex}"
+    value = twin(staff, url)
+    assert value["report"] == []
+    assert value["files"]["same"] == 1
+    assert "both reports count the same" in page(staff, url)
+
+
+def test_what_cannot_be_compared_says_why(staff: Client, job: ExportJob) -> None:
+    url = "/admin/trainer_export/exportjob/diff/"
+    assert "has no report yet" in page(staff, f"{url}?a={job.pk.hex}&b={finished(1).pk.hex}")
+    for query in ("", "?a=x&b=y", f"?a={job.pk.hex}", f"?a={job.pk.hex}&b={uuid.uuid4().hex}"):
+        assert staff.get(url + query).status_code == 404
+
+
+def test_exports_are_for_those_who_may_look(client: Client, job: ExportJob, django_user_model) -> None:
+    client.force_login(django_user_model.objects.create(username="blind", is_staff=True))
+    for url in (job_url(job), f"/admin/trainer_export/exportjob/diff/?a={job.pk.hex}&b={job.pk.hex}"):
+        assert client.get(url).status_code == 403

@@ -75,7 +75,5 @@ def test_what_cannot_be_done_is_told(login: Login, seeds: Seeds, action: str, id
 def test_too_many_are_refused_at_once(login: Login, seeds: Seeds, monkeypatch) -> None:
     monkeypatch.setattr(many_page, "MOST", 1)
     ids = [str(uuid.UUID(session)) for session in (seeds.plain, seeds.busy)]
-    reply = login(OPERATOR).post(
-        LIST, {"action": "close_chosen", "_selected_action": ids}, follow=True
-    )
+    reply = login(OPERATOR).post(LIST, {"action": "close_chosen", "_selected_action": ids}, follow=True)
     assert "At most 1 sessions at once." in reply.content.decode()

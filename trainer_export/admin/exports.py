@@ -3,23 +3,22 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from sessions_app.admin.base import ReadOnlyAdmin, SessionRowAdmin, section
 from sessions_app.admin.node import session_link
 from sessions_app.presentation.addresses import node_url, session_url
-from sessions_app.presentation.markup import explained, json_block, link, prose, text_block
+from sessions_app.presentation.markup import explained, json_block, link, progress_bar, prose
+from trainer_export.admin.diff_page import export_diff_page
+from trainer_export.admin.export_page import export_page
 from trainer_export.admin.pages import job_action_page
 from trainer_export.models import ExportJob, ExportShard, FrozenSession, Handout, Sample
 
-_POSSIBLE = {
-    "pending": ("cancel",),
-    "running": ("cancel",),
-    "failed": ("resume", "cancel"),
-    "cancelled": ("resume",),
-}
 _TONES = {"done": "good", "running": "warn", "failed": "bad", "cancelled": "bad"}
 
 
@@ -36,6 +35,7 @@ class ExportJobAdmin(ReadOnlyAdmin):
     list_display = (
         "name",
         "state_shown",
+        "progress",
         "destination",
         "format",
         "shape",
@@ -49,26 +49,31 @@ class ExportJobAdmin(ReadOnlyAdmin):
     list_filter = ("state", "format", "shape", "source", "created_at")
     search_fields = ("id",)
     sortable_by = ("created_at",)
-    fieldsets = (
-        section(None, "id state_shown source destination format shape created_at frozen_at finished_at"),
-        section("Asked for", "filters_shown rules_shown"),
-        section(
-            "Progress", "progress sessions shard_count rows tokens trained_tokens shards_shown actions_shown"
-        ),
-        section("Report", "error_shown report_shown"),
-    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet:
+        """With the shards that are written, counted for the rows of a page only."""
+        done = ExportShard.objects.filter(job=OuterRef("pk"), state="done").order_by().values("job")
+        counted = Coalesce(Subquery(done.annotate(n=Count("*")).values("n")), 0)
+        return super().get_queryset(request).annotate(done_count=counted)
 
     def get_urls(self) -> list[URLPattern]:
         """What can be done with an export stands below it."""
-        guarded = self.admin_site.admin_view(job_action_page)
-        return [path("<str:job_id>/do/<str:action>/", guarded, name="tito_export_do"), *super().get_urls()]
+        guarded = self.admin_site.admin_view
+        return [
+            path("diff/", guarded(export_diff_page), name="tito_export_diff"),
+            path("<str:job_id>/do/<str:action>/", guarded(job_action_page), name="tito_export_do"),
+            *super().get_urls(),
+        ]
 
-    @admin.display(description="to do")
-    def actions_shown(self, job: ExportJob) -> SafeString:
-        """Links to what can be done now."""
-        names = [*_POSSIBLE.get(job.state, ()), *(["again"] if job.frozen_at else [])]
-        links = ((reverse("admin:tito_export_do", args=[job.pk.hex, name]), name) for name in names)
-        return format_html_join(" ", '<a class="t-button" href="{}">{}</a>', links)
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The page of an export."""
+        return export_page(request, object_id)
 
     @admin.display(description="export")
     def name(self, job: ExportJob) -> str:
@@ -81,42 +86,10 @@ class ExportJobAdmin(ReadOnlyAdmin):
         asked = " (cancel asked for)" if job.cancel_requested and job.state in ("pending", "running") else ""
         return explained(job.state + asked, job.error_text or job.state, _TONES.get(job.state, ""))
 
-    @admin.display(description="which sessions")
-    def filters_shown(self, job: ExportJob) -> SafeString:
-        """Filters."""
-        return json_block(job.filters)
-
-    @admin.display(description="rules")
-    def rules_shown(self, job: ExportJob) -> SafeString:
-        """Picker, post-processor, budgets."""
-        return json_block(job.rules)
-
     @admin.display(description="shards done")
     def progress(self, job: ExportJob) -> SafeString:
         """A bar with its numbers."""
-        done = job.shards.filter(state="done").count()
-        if job.shard_count is None:
-            return format_html("{}", "its input is not frozen yet")
-        told = f"{done} of {job.shard_count}"
-        return format_html(
-            '<progress max="{}" value="{}">{}</progress> {}', job.shard_count or 1, done, told, told
-        )
-
-    @admin.display(description="shards")
-    def shards_shown(self, job: ExportJob) -> SafeString:
-        """The files of the export."""
-        url = reverse("admin:trainer_export_exportshard_changelist")
-        return link(f"{url}?job={job.id.hex}", "shards with their digests")
-
-    @admin.display(description="error")
-    def error_shown(self, job: ExportJob) -> SafeString | str:
-        """What it ran into."""
-        return text_block(job.error_text) if job.error_text else "–"
-
-    @admin.display(description="report")
-    def report_shown(self, job: ExportJob) -> SafeString:
-        """Dropped nodes by reason, checks, digests."""
-        return json_block(job.report)
+        return progress_bar(job.done_count, job.shard_count)  # type: ignore[attr-defined]
 
 
 @admin.register(ExportShard)

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from sessions_app.admin.pages.actions import Question, confirmed
-from sessions_app.admin.pages.serving import Missing, page
+from sessions_app.admin.pages.serving import Missing, page_for
 from sessions_app.api.wiring import conninfo
 from sessions_app.errors import InvalidArgument
 from sessions_app.insight.store_reads import ORM, settled
+from trainer_export.admin.export_page import job_of
 from trainer_export.jobs import job as jobs
 from trainer_export.jobs.copying import copy_job
 from trainer_export.jobs.running import on_loop
@@ -70,19 +71,12 @@ ACTIONS = {
 }
 
 
-@page
+@page_for("trainer_export.view_exportjob")
 def job_action_page(request: HttpRequest, job_id: str, action: str) -> HttpResponse:
     """Asks, then does."""
-    job = _job(job_id)
+    job = job_of(job_id)
     if action not in ACTIONS:
         raise Missing(f"There is nothing called {action!r} to do with an export.")
     wanted = ACTIONS[action]
     back = reverse("admin:trainer_export_exportjob_change", args=[job.pk])
     return confirmed(request, wanted.question, back, job, lambda _: wanted.perform(job))
-
-
-def _job(text: str) -> ExportJob:
-    try:
-        return ExportJob.objects.get(pk=UUID(text))
-    except (ValueError, ExportJob.DoesNotExist):
-        raise Missing(f"There is no export {text!r}.") from None
