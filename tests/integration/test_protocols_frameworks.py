@@ -4,8 +4,9 @@ An optional group: what is not installed is skipped (requirements-frameworks.txt
 """
 
 import asyncio
+import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import anthropic
 import httpx
@@ -15,7 +16,13 @@ import pytest
 from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.servers import shared_server, toy_environment
 
-CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Bern"}'}}
+
+def call(name: str, arguments: dict[str, str], number: int = 1) -> dict[str, Any]:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"id": f"call_{number}", "type": "function", "function": function}
+
+
+WEATHER = call("weather", {"city": "Bern"})
 FIRST, SECOND = [104, 105, 106], [107, 108]
 
 
@@ -25,17 +32,29 @@ def served(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[str,
         yield url, engine
 
 
+def reply(ids: list[int], said: dict[str, Any] | str) -> Reply:
+    if isinstance(said, str):
+        return Reply(ids=ids, text=said)
+    message = {"role": "assistant", "content": "", "reasoning_content": "hm", "tool_calls": [said]}
+    return Reply(ids=ids, message=message, finish="tool_calls")
+
+
 class Rollout:
     """One agent's session, whose engine calls a tool and then answers."""
 
-    def __init__(self, url: str, engine: FakeEngine, **options: Any) -> None:
+    def __init__(
+        self,
+        url: str,
+        engine: FakeEngine,
+        first: dict[str, Any] | str = WEATHER,
+        answer: dict[str, Any] | str = "It is sunny.",
+        **options: Any,
+    ) -> None:
+        """What the engine says in its two turns: a text, or the call that it makes."""
         self.engine = engine
         self.url = f"{url}/sessions/{httpx.post(f'{url}/sessions', json=options).json()['session_id']}"
         self.openai = f"{self.url}/v1"
-        message = {"role": "assistant", "content": "", "reasoning_content": "hm", "tool_calls": [CALL]}
-        engine.script(
-            Reply(ids=FIRST, message=message, finish="tool_calls"), Reply(ids=SECOND, text="It is sunny.")
-        )
+        engine.script(reply(FIRST, first), reply(SECOND, answer))
 
     def check(self, said: str) -> None:
         """The agent got its answer, and the second prompt goes on from what was served."""
@@ -84,6 +103,80 @@ def test_pydantic_ai(served: tuple[str, FakeEngine], protocol: str) -> None:
         return f"sunny in {city}"
 
     rollout.check(agent.run_sync("weather?").output)
+
+
+def test_smolagents_that_write_code(served: tuple[str, FakeEngine]) -> None:
+    smolagents = pytest.importorskip("smolagents")
+    code = "Thought: I add.\n<code>\nx = 1 + 1\nprint(x)\n</code>"
+    last = 'Done.\n<code>\nfinal_answer("It is sunny.")\n</code>'
+    rollout = Rollout(*served, first=code, answer=last, harness="smolagents")
+    model = smolagents.OpenAIModel("m", api_base=rollout.openai, api_key="none")
+    agent = smolagents.CodeAgent(tools=[], model=model, verbosity_level=0)
+    rollout.check(agent.run("weather?"))
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+def test_strands(served: tuple[str, FakeEngine], protocol: str) -> None:
+    strands = pytest.importorskip("strands")
+    models = pytest.importorskip(f"strands.models.{protocol}")
+    rollout = Rollout(*served, harness="strands")
+
+    @strands.tool
+    def weather(city: str) -> str:
+        """The weather of a city.
+
+        Args:
+            city: Its name.
+        """
+        return f"sunny in {city}"
+
+    if protocol == "openai":
+        arguments = {"base_url": rollout.openai, "api_key": "none"}
+        model = models.OpenAIModel(client_args=arguments, model_id="m")
+    else:
+        arguments = {"base_url": rollout.url, "api_key": "none"}
+        model = models.AnthropicModel(client_args=arguments, model_id="m", max_tokens=99)
+    agent = strands.Agent(model=model, tools=[weather], system_prompt="Help.", callback_handler=None)
+    rollout.check(str(agent("weather?")).strip())
+
+
+def test_smolagents(served: tuple[str, FakeEngine]) -> None:
+    smolagents = pytest.importorskip("smolagents")
+    rollout = Rollout(
+        *served, answer=call("final_answer", {"answer": "It is sunny."}, 2), harness="smolagents"
+    )
+
+    class Weather(smolagents.Tool):  # type: ignore[name-defined, misc]
+        name = "weather"
+        description = "The weather of a city."
+        inputs: ClassVar[Any] = {"city": {"type": "string", "description": "Its name."}}
+        output_type = "string"
+
+        def forward(self, city: str) -> str:
+            return f"sunny in {city}"
+
+    model = smolagents.OpenAIModel("m", api_base=rollout.openai, api_key="none")
+    agent = smolagents.ToolCallingAgent(tools=[Weather()], model=model, verbosity_level=0)
+    rollout.check(agent.run("weather?"))
+
+
+def test_mini_swe_agent(served: tuple[str, FakeEngine], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSWEA_SILENT_STARTUP", "1")
+    monkeypatch.setenv("MSWEA_COST_TRACKING", "ignore_errors")
+    agents = pytest.importorskip("minisweagent.agents.default")
+    models = pytest.importorskip("minisweagent.models.litellm_model")
+    environments = pytest.importorskip("minisweagent.environments.local")
+    done = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; echo It is sunny."
+    rollout = Rollout(*served, call("bash", {"command": "echo hi"}), call("bash", {"command": done}, 2))
+    model = models.LitellmModel(
+        model_name="openai/m",
+        model_kwargs={"api_base": rollout.openai, "api_key": "none"},
+        cost_tracking="ignore_errors",
+    )
+    agent = agents.DefaultAgent(
+        model, environments.LocalEnvironment(), system_template="Help.", instance_template="{{task}}"
+    )
+    rollout.check(agent.run("weather?")["submission"].strip())
 
 
 def test_langgraph(served: tuple[str, FakeEngine]) -> None:

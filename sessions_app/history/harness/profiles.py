@@ -72,6 +72,7 @@ _BUILT_IN = (
     _profile("qwen-code", *_REPRINTED),
     _profile("langgraph", *_REPRINTED),
     _profile("strands", *_REPRINTED),
+    _profile("smolagents", "told-calls", *_REPRINTED),
 )
 
 BUILT_IN_PROFILES: Mapping[str, HarnessProfile] = MappingProxyType({each.name: each for each in _BUILT_IN})

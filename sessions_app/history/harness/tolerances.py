@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from sessions_app.history.harness.told_calls import calls_from_text
 from sessions_app.history.matchers.arguments import loose_form
 from sessions_app.history.matchers.base import Message
 from sessions_app.history.matchers.values import present
@@ -167,6 +168,9 @@ _ALL = (
     Tolerance("system-reminders", "<system-reminder> blocks and the blanks around them", _system_reminders),
     Tolerance("cache-control", "cache_control on content parts", _cache_control),
     Tolerance("text-parts", "a text in place of a list of text parts", _text_parts),
+    Tolerance(
+        "told-calls", "calls told as text behind `Calling tools:`, and blanks around a reply", calls_from_text
+    ),
     Tolerance("trailing-blanks", "white space at the end of a reply's text", _trailing_blanks),
     Tolerance("dropped-reasoning", "reasoning of replies, dropped or changed", _dropped_reasoning),
     Tolerance("text-beside-calls", "the text of replies that call tools", _text_beside_calls),

@@ -26,6 +26,10 @@ def billing(version, checksum, glue):
 
 
 FIRST_HEADER, SECOND_HEADER = text(HEADER.format("a", "b")), text(HEADER.format("c", "d"))
+TOLD = f"Calling tools:\n{[call()]!r}"
+RUN = "Calling tools:\n" + repr(
+    [{"id": "c", "function": {"name": "python_interpreter", "arguments": "x = 1"}}]
+)
 TOLERATED = {
     "billing-header": [
         (system(billing("0a1", "aaaaa", "\n")), system(billing("f3c", "bbbbb", "\n"))),
@@ -52,6 +56,12 @@ TOLERATED = {
     ],
     "dropped-reasoning": [(assistant("a", reasoning_content="r"), assistant("a"))],
     "text-beside-calls": [(calling(call(), content="I will call."), calling(call()))],
+    "told-calls": [
+        (calling(call()), assistant(TOLD)),
+        (calling(call(), content=" I look. "), assistant([text(f"I look.\n{TOLD}")])),
+        (assistant("Thought.\n"), assistant([text("Thought.")])),
+        (assistant("x = 1"), assistant(f"x = 1\n{RUN}")),
+    ],
     "null-call-fields": [
         (calling(call(extra=None)), calling(call())),
         (calling({"function": {"name": "f", "parsed": None}}), calling({"function": {"name": "f"}})),
@@ -85,6 +95,13 @@ REFUSED = {
     "trailing-blanks": [(assistant(" a"), assistant("a")), (user("a "), user("a"))],
     "dropped-reasoning": [(assistant("a", reasoning_content="r"), assistant("b"))],
     "text-beside-calls": [(assistant("a"), assistant("b"))],
+    "told-calls": [
+        (calling(call('{"a": 1}')), assistant(TOLD)),
+        (calling(call(), content="I look."), assistant(TOLD)),
+        (assistant("x = 2"), assistant(f"x = 1\n{RUN}")),
+        (calling(call()), assistant("Calling tools:\n[open('x')]")),
+        (user("a "), user("a")),
+    ],
     "null-call-fields": [(calling(call(extra=0)), calling(call()))],
     "call-ids": [(calling(call()), calling({**call(), "function": {"name": "g", "arguments": "{}"}}))],
     "respelled-arguments": [
