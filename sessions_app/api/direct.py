@@ -10,7 +10,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse
@@ -223,8 +223,15 @@ def _unattached_for(error: TitoError) -> LateReason | None:
 
 
 def received_headers(request: Request) -> dict[str, str]:
-    """What the client sent, names in lower case; UTF-8 read as such, to go out as it came."""
-    return {name.lower(): _as_utf8(value) for name, value in request.headers.items()}
+    """What the client sent, names in lower case; UTF-8 read as such, to go out as it came. Django drops names
+    with an underscore from its own; engines get them like all others.
+    """
+    received: dict[str, str] = {}
+    for raw_name, raw_value in cast(ASGIRequest, request._request).scope["headers"]:
+        name, value = raw_name.decode("latin-1").lower(), _as_utf8(raw_value.decode("latin-1"))
+        joint = "; " if name == "cookie" else ","
+        received[name] = f"{received[name]}{joint}{value}" if name in received else value
+    return received
 
 
 def _as_utf8(value: str) -> str:

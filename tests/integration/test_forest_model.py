@@ -55,6 +55,7 @@ class Machine(RuleBasedStateMachine):
         self.session = self.client.create(history_policy=self.policy)
         self.forest = Forest(self.policy)
         self.outcomes: Counter[str] = Counter()
+        self.keys: dict[str, tuple[list[Message], Answer]] = {}
 
     @rule(at=NUMBERS, texts=st.lists(TEXTS, max_size=2), reply=REPLIES, respelled=st.booleans())
     def extend(self, at: int, texts: list[str], reply: Reply, respelled: bool) -> None:
@@ -100,6 +101,26 @@ class Machine(RuleBasedStateMachine):
         self.engine.script(fault)
         assert self.call(request).status >= 500
         self.outcomes["upstream_error"] += 1
+
+    @rule(key=st.sampled_from("abc"), at=NUMBERS, texts=st.lists(TEXTS, max_size=2), reply=REPLIES)
+    def ask_by_key(self, key: str, at: int, texts: list[str], reply: Reply) -> None:
+        request = self.extension(at, texts, False)
+        if key not in self.keys:
+            answer = self.ask(request, reply, key)
+            if answer.status == 200:
+                self.keys[key] = request, answer
+            return
+        first, answer = self.keys[key]
+        calls = len(self.engine.requests)
+        again = self.call(first, key)
+        assert (again.status, again.body) == (200, answer.body)
+        assert again.headers["x-tito-replayed"] == "true"
+        assert again.headers["x-tito-node"] == answer.headers["x-tito-node"]
+        self.outcomes["replayed"] += 1
+        if request != first:
+            assert self.call(request, key).code == "idempotency_conflict"
+            self.outcomes["refused"] += 1
+        assert len(self.engine.requests) == calls
 
     @rule(at=NUMBERS, field=st.sampled_from([{"input_ids": [1]}, {"n": 2}, {"tools": 3}]))
     def forbid(self, at: int, field: dict[str, Any]) -> None:
@@ -163,10 +184,39 @@ class Machine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "forest"):
             return
+        self.end_while_a_turn_is_generated()
         states = Counter(Record.objects.filter(session_id=self.session).values_list("state", flat=True))
         committed = states.pop("committed", 0) + states.pop("confirmed", 0)
         assert committed == len(self.forest.nodes)
         assert states == self.outcomes
+
+    def end_while_a_turn_is_generated(self) -> None:
+        """The reply is kept and nothing else changes; a session that has ended serves no more."""
+        gate, before = threading.Event(), self.client.call("GET", f"/sessions/{self.session}").body
+        request = [*self.history(0), *users(["z"])]
+        if self.forest.plan(request).error:
+            return
+        calls, deleted = len(self.engine.requests), len(self.forest.nodes) % 2 == 0
+        self.engine.script(scripted(Reply("ab", [100, 2]), gate))
+        with ThreadPoolExecutor(1) as pool:
+            flying = pool.submit(self.call, request)
+            self.engine.wait_seen(calls + 1)
+            if deleted:
+                assert self.client.call("DELETE", f"/sessions/{self.session}").status == 204
+            else:
+                assert self.client.call("POST", f"/sessions/{self.session}/finish", {}).status < 300
+            gate.set()
+            answer = flying.result()
+        reason = "session_deleted" if deleted else "session_closed"
+        assert (answer.status, answer.headers["x-tito-reason"]) == (200, reason)
+        self.outcomes["late"] += 1
+        after = self.call(request)
+        if deleted:
+            assert (after.status, after.code) == (404, "session_not_found")
+            return
+        assert (after.status, after.code) == (409, "session_closed")
+        self.outcomes["refused"] += 1
+        assert self.client.call("GET", f"/sessions/{self.session}").body == before
 
     def history(self, at: int) -> list[Message]:
         """All messages of some node's path; [] where there is none."""
@@ -176,20 +226,21 @@ class Machine(RuleBasedStateMachine):
     def extension(self, at: int, texts: list[str], respelled: bool) -> list[Message]:
         return [*spelled(self.history(at), respelled), *users(texts)]
 
-    def call(self, request: list[Message], **fields: Any) -> Answer:
-        return self.client.chat(self.session, request, **fields)
+    def call(self, request: list[Message], key: str | None = None, **fields: Any) -> Answer:
+        return self.client.chat(self.session, request, {"Idempotency-Key": key} if key else None, **fields)
 
-    def ask(self, request: list[Message], reply: Reply) -> None:
+    def ask(self, request: list[Message], reply: Reply, key: str | None = None) -> Answer:
         plan, calls = self.forest.plan(request), len(self.engine.requests)
         if plan.error:
-            answer = self.call(request)
+            answer = self.call(request, key)
             assert (answer.status, answer.code) == plan.error
             assert len(self.engine.requests) == calls
             self.outcomes["refused"] += 1
-            return
+            return answer
         self.engine.script(scripted(reply))
-        answer = self.call(request)
+        answer = self.call(request, key)
         self.answered(request, plan, reply, answer, self.engine.bodies[-1]["input_ids"])
+        return answer
 
     def answered(
         self, request: list[Message], plan: Plan, reply: Reply, answer: Answer, fed: list[int]

@@ -72,6 +72,7 @@ def test_client_headers_and_query_reach_the_engine_with_one_routing_key(toy: Toy
     lines = [
         "Content-Type: application/json; charset=utf-8", f"Content-Length: {len(BODY)}",
         "X-Smg-Routing-Key: mine", "X-Trace: 1", "X-Trace: 2",
+        "x_under_score: kept", "Cookie: c=d",
         "Authorization: Bearer sk-engine", "Cookie: a=b",
         "Connection: keep-alive, X-Hop", "X-Hop: 1", "TE: trailers",
     ]  # fmt: skip
@@ -80,12 +81,13 @@ def test_client_headers_and_query_reach_the_engine_with_one_routing_key(toy: Toy
     assert received.query == "a=1&b=%20x"
     keys = [value for name, value in received.header_lines if name == "x-smg-routing-key"]
     assert keys == [session]
-    names = {"content-type", "x-trace", "authorization", "cookie"}
+    names = {"content-type", "x-trace", "x_under_score", "authorization", "cookie"}
     assert {name: received.headers.get(name) for name in names} == {
         "content-type": "application/json; charset=utf-8",
         "x-trace": "1,2",
+        "x_under_score": "kept",
         "authorization": "Bearer sk-engine",
-        "cookie": "a=b",
+        "cookie": "c=d; a=b",
     }
     assert not {"x-hop", "te", "transfer-encoding"} & received.headers.keys()
 
