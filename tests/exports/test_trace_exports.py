@@ -1,7 +1,9 @@
 """Shapes that come from traces: exact ids from our checkpoints, a report of every span."""
 
 import json
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +203,31 @@ def test_a_break_is_told_with_its_class_and_place(toy, tmp_path: Path) -> None:
         assert (list(second["mismatch"]), second["mismatch_index"]) == (["others_mismatch"], 1)
         assert report["traces"]["mismatches"] == {"others_mismatch": 1}
         assert [first["continues_turn"], second["continues_turn"]] == [None, None]
+
+
+@pytest.mark.parametrize("mode", [BETTER, ANY_CALL], ids=["better", "compat"])
+def test_a_reply_that_lost_its_race_is_joined_as_such(toy, tmp_path: Path, mode: tuple[str, str]) -> None:
+    client, engine = toy
+    session, told = talk(client, engine, 1, history_policy="rollback")
+    history = [user("hello"), {"role": "assistant", "content": "ab"}, user("ok")]
+    gate, lost_id = threading.Event(), f"chatcmpl-{uuid.uuid4().hex}"
+    engine.script(Reply([101, 2], message=says("x"), identity=lost_id, gate=gate))
+    with ThreadPoolExecutor(1) as pool:
+        seen = len(engine.requests)
+        slow = pool.submit(client.chat, session, history)
+        engine.wait_seen(seen + 1)
+        engine.script(Reply([102, 2], message=says("y"), identity=f"chatcmpl-{uuid.uuid4().hex}"))
+        client.chat(session, [*history[:-1], user("other")])
+        gate.set()
+        assert slow.result().headers["x-tito-recorded"] == "false"
+    send(client, batch(*trace([told[0], lost_id], uuid.uuid4().int), tito__session_id=session))
+    export(tmp_path, "--shape", "triplets", *mode, sessions=[session])
+    found = {row["response_id"]: row for row in rows(tmp_path, layout_of("triplets"))}
+    assert list(found[lost_id]["response_ids"]) == [101, 2]
+    first = [*found[told[0]]["prompt_ids"], *found[told[0]]["response_ids"]]
+    assert list(found[lost_id]["prompt_ids"])[: len(first)] == first
+    entries = [entry for one in reports(tmp_path) for entry in one["spans"]]
+    assert [entry["span_id"][-1] for entry in entries if "late_reply" in entry["remarks"]] == ["b"]
 
 
 def test_every_earlier_call_is_tried_in_both_modes(toy, tmp_path: Path) -> None:

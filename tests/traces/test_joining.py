@@ -247,3 +247,17 @@ def test_rules_know_which_options_an_adapter_takes():
     assert rules.better == {"agent_match": "x"}
     assert rules.compat(TRACER) == {"agent_match": "x"}
     assert rules.compat(PROXY) == {}
+
+
+@pytest.mark.parametrize("rules", [TraceRules(), BETTER])
+def test_a_reply_beside_the_tree_is_joined_and_labelled(rules):
+    late = replace(own(-7, [1, 2, 9], [8], response="chatcmpl-late"), late="concurrent")
+    trace = [*TRACE, text_call("c2", "a", 7, 8, "chatcmpl-late")]
+    served = {one.response_id: one for one in (*CALLS, late)}
+    result = converted(traced(trace, CALLS, served), rules)
+    assert ids(result.triplets)[-1] == ([1, 2, 9], [8])
+    remarks = {entry.span_id: entry.remarks for entry in result.report}
+    assert [span_id for span_id, found in remarks.items() if "late_reply" in found] == ["c2"]
+    if rules is BETTER:
+        assert result.triplets[-1].metadata["late_reply"] == "concurrent"
+        assert "late_reply" not in result.triplets[0].metadata

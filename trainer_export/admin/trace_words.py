@@ -33,6 +33,7 @@ REMARKS: dict[str, str] = {
     Remark.TIMES_UNKNOWN: "A time is unknown.",
     Remark.TOKENS_DISAGREE: "It names other token ids than those that count.",
     Remark.AGENTS_DISAGREE: "The trace and our own record name different agents; the trace counts.",
+    Remark.LATE_REPLY: "We served this reply and kept it beside the tree; its ids are exact.",
     Remark.LOGPROBS_MISALIGNED: "Its log probabilities do not fit its tokens.",
     Remark.LINK_UNRESOLVED: "It links to a call that is not there.",
     Remark.MATCHED_BY_LINK: "It names the call that it is meant for.",

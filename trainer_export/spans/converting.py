@@ -4,7 +4,7 @@ A call whose response we served gets its ids from our checkpoint, in both modes.
 converted from its own calls alone, as the spans of a proxy would be.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -102,13 +102,12 @@ def _compat(
     session: TracedSession, spans: list[Span], rules: TraceRules, adapter: str, final: float | None
 ) -> Outcome:
     joined = [_joined(span, session.served) for span in spans]
-    outcome = convert_compat(adapter, [span for span, _ in joined], rules.compat(adapter))
+    outcome = convert_compat(adapter, [one.span for one in joined], rules.compat(adapter))
     if not all(_is_storable(triplet) for triplet in outcome.triplets):
         raise ValueError("A call has numbers for token ids that no vocabulary has.")
-    disagreeing = {span.span_id for span, disagrees in joined if disagrees}
+    remarks = {one.span.span_id: one.remarks for one in joined}
     for entry in outcome.report:
-        if entry.span_id in disagreeing:
-            entry.remarks.append(Remark.TOKENS_DISAGREE)
+        entry.remarks += remarks[entry.span_id]
     if final is not None and outcome.triplets:
         outcome.triplets[-1] = outcome.triplets[-1].with_reward(final)
     return outcome
@@ -118,18 +117,33 @@ def _is_storable(triplet: Triplet) -> bool:
     return are_token_ids(triplet.prompt["token_ids"]) and are_token_ids(triplet.response["token_ids"])
 
 
-def _joined(span: Span, served: Mapping[str, OwnCall]) -> tuple[Span, bool]:
-    """A span with the ids of our record of its call, and whether it had named others."""
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """A span with the ids of our record of its call."""
+
+    span: Span
+    remarks: tuple[Remark, ...] = ()
+
+
+def _joined(span: Span, served: Mapping[str, OwnCall]) -> _Joined:
     call = served.get(response_id(span.attributes) or "")
     if call is None:
-        return span, False
+        return _Joined(span)
     ours = (call.prompt.tolist(), call.completion.tolist())
     named = (prompt_ids(span.attributes), response_ids(span.attributes))
     added: dict[str, Any] = {"prompt_token_ids": ours[0], "response_token_ids": ours[1]}
     if span.name == RAW_REQUEST:
         added = {f"{_RAW}prompt_token_ids": ours[0], f"{_RAW}response_token_ids": [ours[1]]}
-    disagrees = any(ids and ids != our for ids, our in zip(named, ours, strict=True))
-    return replace(span, attributes={**span.attributes, **added}), disagrees
+    remarks = (
+        *((Remark.TOKENS_DISAGREE,) if _disagree(named, ours) else ()),
+        *((Remark.LATE_REPLY,) if call.late is not None else ()),
+    )
+    return _Joined(replace(span, attributes={**span.attributes, **added}), remarks)
+
+
+def _disagree(named: Iterable[list[int]], ours: Iterable[list[int]]) -> bool:
+    """A span that names no ids disagrees with nothing."""
+    return any(ids and ids != our for ids, our in zip(named, ours, strict=True))
 
 
 def _spans(session: TracedSession, mode: str, adapter: str) -> list[Span]:

@@ -26,6 +26,7 @@ class OwnCall:
     session_id: str
     """32 hex digits."""
     seq: int
+    """Of its node; negative for a reply that is in no tree."""
     response_id: str | None
     prompt: Ids
     """Every id fed."""
@@ -37,12 +38,14 @@ class OwnCall:
     committed_at: datetime
     messages: tuple[Any, ...]
     """Of the request, then the reply; () when they were not read."""
+    late: str | None = None
+    """Why the reply is in no tree; None for a node."""
 
     @property
     def tokens(self) -> ServedTokens:
         """As conversions take them."""
         return ServedTokens(
-            self.prompt.tolist(), self.completion.tolist(), self.logprobs.tolist(), self.agent
+            self.prompt.tolist(), self.completion.tolist(), self.logprobs.tolist(), self.agent, self.late
         )
 
 

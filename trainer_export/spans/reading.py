@@ -11,6 +11,7 @@ from sessions_app.store.pool import Executor
 from trainer_export.forests.load import Wanted, load_sessions
 from trainer_export.forests.rows import StoredSession
 from trainer_export.spans.converting import TracedSession
+from trainer_export.spans.late_replies import late_replies
 from trainer_export.spans.loading import StoredSpan, load_spans
 from trainer_export.spans.own_calls import OwnCall, own_calls
 from trainer_export.spans.responses import ServedNode, nodes_of_responses
@@ -21,17 +22,19 @@ async def load_traced(db: Executor, stored: StoredSession, until: datetime | Non
     """A session with its spans; those that arrived after a moment are left out. `stored`: with messages."""
     session = stored.session
     received = await load_spans(db, session.id, until)
-    nodes = _chosen(await nodes_of_responses(db, _told(received)), session.id)
+    told = _told(received)
+    nodes = _chosen(await nodes_of_responses(db, told), session.id)
     own = own_calls(stored)
     calls = {ServedNode(session.id, call.seq): call for call in own}
     calls |= await _foreign(db, {node for node in nodes.values() if node.session_id != session.id})
+    late = await late_replies(db, session.id, own, told - nodes.keys(), until)
     return TracedSession(
         session_id=session.id.hex,
         rollout_id=session.rollout_id or session.id.hex,
         attempt_id=session.attempt_id or "",
         received=received,
         own=own,
-        served={name: calls[node] for name, node in nodes.items() if node in calls},
+        served=late | {name: calls[node] for name, node in nodes.items() if node in calls},
         rewards=stored.rewards,
     )
 

@@ -29,6 +29,8 @@ class ServedTokens:
     logprobs: list[float] | None
     agent: str | None = None
     """The agent it was labelled with, which counts where the trace names none."""
+    late: str | None = None
+    """Why the reply is in no tree; None for one that is."""
 
 
 Served = Callable[[str], ServedTokens | None]
@@ -172,6 +174,8 @@ class _Attempt:
 
     def _triplet(self, call: Call, label: Label, rewards: dict[str, float]) -> Triplet:
         tokens = self._tokens(call)
+        if tokens.late is not None:
+            self._report.remark(call.span_id, Remark.LATE_REPLY)
         if any(_misaligned(record) for record in call.records):
             self._report.remark(call.span_id, Remark.LOGPROBS_MISALIGNED)
         prompt = next((record.prompt for record in call.records if record.prompt is not None), None)
@@ -187,6 +191,7 @@ class _Attempt:
                 "agent_name": label.agent or ANY_AGENT,
                 "rewards": rewards,
                 "span_ids": [record.span.span_id for record in call.records],
+                **({} if tokens.late is None else {"late_reply": tokens.late}),
             },
         )
 

@@ -55,6 +55,8 @@ class Remark(StrEnum):
     TOKENS_DISAGREE = "tokens_disagree"
     AGENTS_DISAGREE = "agents_disagree"
     """The trace and our own record name different agents."""
+    LATE_REPLY = "late_reply"
+    """We served it, but it is in no tree."""
     LOGPROBS_MISALIGNED = "logprobs_misaligned"
     LINK_UNRESOLVED = "link_unresolved"
     MATCHED_BY_LINK = "matched_by_link"
