@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import uuid
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from django.core.management import CommandError, call_command
 from tests.client import user
 from tests.exports.exporting import linear
 from tests.fakes.engine import Reply
+from tests.integration.spans_support import batch, send, span
 from tests.integration.test_cases import says
 from tests.integration.test_samples import forked
+from trainer_export.models import Span, SpanOrigin, Trace, TracedSession
 
 
 def dumped(session: str, folder: Path) -> Path:
@@ -137,3 +140,46 @@ def test_what_is_no_dump_is_refused(toy, tmp_path: Path, content: bytes) -> None
         loaded(tmp_path / "f")
     with pytest.raises(CommandError, match="No such file"):
         loaded(tmp_path / "nothing")
+
+
+def with_spans(client, engine) -> str:
+    """A session with a trace of two spans that name it, and one that names nothing."""
+    session, number = linear(client, engine), uuid.uuid4().int
+    told = {"gen_ai.operation.name": "chat", "gen_ai.prompt.0.content": "h\u00e9"}
+    named = [
+        span(1, number, None, "agent", attributes={"agent.name": "solver"}),
+        span(2, number, 1, attributes=told),
+    ]
+    send(client, batch(*named, tito__session_id=session, service__name="s"))
+    send(client, batch(span(3, number, 2, "late")))
+    return session
+
+
+def test_spans_come_back_with_their_session(toy, tmp_path: Path) -> None:
+    session = with_spans(*toy)
+    twin = loaded(dumped(session, tmp_path), "--new-id")
+
+    def rows(model, of: str) -> list:
+        hidden = {"id", "session_id"}
+        fields = [field.attname for field in model._meta.concrete_fields if field.attname not in hidden]
+        return [
+            [bytes(value) if isinstance(value, memoryview) else value for value in row]
+            for row in model.objects.filter(session_id=of).order_by("pk").values_list(*fields)
+        ]
+
+    for model in (Span, Trace, SpanOrigin, TracedSession):
+        assert rows(model, session) == rows(model, twin) != []
+    assert Span.objects.filter(session_id=twin).count() == 3
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("attributes", "[]"), ("attributes", "no json"), ("events", '[{"x": 1}]'), ("links", "{")],
+)
+def test_spans_that_could_not_be_read_again_are_refused(toy, tmp_path: Path, column: str, value: str) -> None:
+    def change(lines) -> None:
+        next(line["row"] for line in lines[1:] if line["table"] == "span")[column] = value
+
+    file = tampered(dumped(with_spans(*toy), tmp_path), change)
+    with pytest.raises(CommandError, match="damaged"):
+        loaded(file, "--new-id")

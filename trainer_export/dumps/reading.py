@@ -6,6 +6,7 @@ lengths and digests are checked before a row is written.
 
 import base64
 import gzip
+import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from sessions_app.history.context import ROOT, context_digest
 from sessions_app.json_text import loads
 from sessions_app.packing import unpack_ids
 from trainer_export.dumps.tables import SCHEMA, SESSION, TABLES, Table
+from trainer_export.traces.otlp.received import SpanEvent, SpanLink
 
 Row = dict[str, Any]
 
@@ -62,6 +64,7 @@ def parse(data: bytes) -> Dump:
         (session,) = tables.pop(SESSION.name)
         dump = Dump(UUID(header["session_id"]), str(header["profile"]), session, dict(tables))
         _check(dump)
+        _check_spans(dump)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidArgument(f"the session dump is damaged: {type(error).__name__}: {error}") from None
     return dump
@@ -88,6 +91,21 @@ def _check(dump: Dump) -> None:
             raise ValueError(f"ids of node {node['seq']} are not those that were served")
         if len(tokens["logprobs"]) != tokens["logprob_width"] * completion.size:
             raise ValueError(f"node {node['seq']} has not one logprob per id")
+
+
+def _check_spans(dump: Dump) -> None:
+    """What spans hold is read again with every conversion, so it has to be readable."""
+    origins = {row["digest"] for row in dump.tables.get("span_origin", [])}
+    for row in dump.tables.get("span_origin", []):
+        if not isinstance(json.loads(row["body"])["resource"], dict):
+            raise ValueError("a resource of spans is no object")
+    for row in dump.tables.get("span", []):
+        if row["origin"] not in origins or not isinstance(json.loads(row["attributes"]), dict):
+            raise ValueError(f"span {row['span_id']} has no resource or no attributes")
+        for event in json.loads(row["events"] or "[]"):
+            SpanEvent(**event)
+        for link in json.loads(row["links"] or "[]"):
+            SpanLink(**link)
 
 
 def load(conninfo: str, dump: Dump, session_id: UUID | None = None) -> Loaded:

@@ -28,6 +28,10 @@ TABLES = (
     Table("event", "sessions_app_historyevent", "id"),
     Table("unattached", "sessions_app_unattachedreply", "record_id"),
     Table("reward", "sessions_app_reward", "id"),
+    Table("tracing", "trainer_export_tracedsession", "session_id"),
+    Table("span_origin", "trainer_export_spanorigin", "id"),
+    Table("trace", "trainer_export_trace", "id"),
+    Table("span", "trainer_export_span", "id"),
 )
 """Records keep their ids in the file, so that others can refer to them; where they arrive they get new ones.
 """

@@ -13,6 +13,7 @@ from sessions_app.errors import SessionNotFound
 from sessions_app.json_text import dumps
 from sessions_app.store.pool import Database, Row, Transaction
 from trainer_export.dumps.tables import SCHEMA, SESSION, TABLES, Table
+from trainer_export.spans.waiting import settle_session
 
 _COLUMNS = """
     SELECT attname FROM pg_attribute
@@ -25,7 +26,11 @@ _PROFILE = """
 
 
 async def dump(db: Database, session_id: UUID) -> bytes:
-    """The dump of a session, a deleted one too. Raises SessionNotFound. The same rows give the same bytes."""
+    """The dump of a session, a deleted one too, with its spans. Raises SessionNotFound.
+
+    The same rows give the same bytes.
+    """
+    await settle_session(db, session_id)
     async with db.transaction() as transaction:
         await transaction.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY", ())
         profile = await transaction.fetch_one(_PROFILE, (session_id,))
