@@ -1,4 +1,4 @@
-"""`python -m tests`: everything that has to pass. All three checks run; arguments go to pytest."""
+"""`python -m tests`: everything that has to pass. All checks run; arguments go to pytest."""
 
 import os
 import subprocess
@@ -14,6 +14,7 @@ def main(pytest_arguments: list[str]) -> int:
     checks = {
         "ruff": ["ruff", "check", "."],
         "mypy": ["mypy", *_TYPED],
+        "audit": ["tests.audit"],
         "pytest": ["pytest", *pytest_arguments],
     }
     failed = [name for name, command in checks.items() if not _passes(command)]
