@@ -44,6 +44,15 @@ def forget_reads() -> int:
     return reads.forget(settings.TITO.audit_days)
 
 
+@shared_task(name="sessions_app.what_if_patrol")
+def what_if_patrol() -> int:
+    """Send workers to replays that nobody works on: lost messages, dead workers."""
+    found = jobs.unattended()
+    for job_id in found:
+        what_if.apply_async((job_id.hex,), retry=False)
+    return len(found)
+
+
 @shared_task(name="sessions_app.what_if")
 def what_if(job_id: str) -> str:
     """Replay stored requests under other settings."""

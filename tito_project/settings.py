@@ -173,6 +173,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "recover": {"task": "sessions_app.recover", "schedule": 60.0},
+    "what-if-patrol": {"task": "sessions_app.what_if_patrol", "schedule": 30.0, "options": {"expires": 30}},
     "reap-idle": {"task": "trainer_export.reap_idle", "schedule": 30.0},
     "label-nodes": {"task": "trainer_export.label", "schedule": 15.0, "options": {"expires": 15}},
     "export-patrol": {"task": "trainer_export.patrol", "schedule": 15.0},

@@ -16,6 +16,11 @@ class WhatIfJob(models.Model):
     asked_by = models.CharField(max_length=150, blank=True, default="")
     done = models.IntegerField(default=0, help_text="Sessions replayed")
     total = models.IntegerField(null=True, blank=True, help_text="Sessions in all; null before it began")
+    lease = models.UUIDField(null=True, blank=True, help_text="Of the worker that runs it")
+    leased_until = models.DateTimeField(
+        null=True, blank=True, help_text="Running beyond this moment: its worker has died"
+    )
+    attempts = models.IntegerField(default=0)
     cancel_requested = models.BooleanField(default=False)
     report = models.TextField(null=True, blank=True, help_text="JSON object, once it is done")
     error_text = models.TextField(null=True, blank=True)
@@ -24,7 +29,14 @@ class WhatIfJob(models.Model):
 
     class Meta:
         ordering = ["-created_at"]
-        indexes = [models.Index(fields=["-created_at"], name="what_if_created")]
+        indexes = [
+            models.Index(fields=["-created_at"], name="what_if_created"),
+            models.Index(
+                fields=["created_at"],
+                name="what_if_unfinished",
+                condition=models.Q(state__in=["pending", "running"]),
+            ),
+        ]
         constraints = [known("what_if_state_known", "state", WHAT_IF_STATES)]
 
     def __str__(self) -> str:

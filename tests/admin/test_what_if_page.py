@@ -5,12 +5,15 @@ import uuid
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from sessions_app.admin.readers import counting_renderer, world
 from sessions_app.admin.twin import plain
 from sessions_app.insight.what_if import jobs
+from sessions_app.insight.what_if.running import RendererOf
+from sessions_app.insight.what_if.wanted import Wanted
 from sessions_app.models import WhatIfJob
-from sessions_app.tasks import what_if
+from sessions_app.tasks import what_if, what_if_patrol
 from tests.admin.seeding import Seeds
 from tests.admin.test_pages import RAW, page, twin
 
@@ -50,6 +53,63 @@ def test_a_job_runs_once(staff: Client, seeds: Seeds) -> None:
     assert what_if(job.pk.hex) == "done"
     assert what_if(job.pk.hex) == "left alone"
     assert what_if(uuid.uuid4().hex) == "left alone"
+
+
+def left_running(staff: Client, seeds: Seeds, *, attempts: int = 1) -> WhatIfJob:
+    """A job whose worker died."""
+    job = asked(staff, sessions=seeds.plain, policy="linear")
+    long_ago = timezone.now() - 2 * jobs.LEASE
+    WhatIfJob.objects.filter(pk=job.pk).update(
+        state="running", lease=uuid.uuid4(), leased_until=long_ago, attempts=attempts
+    )
+    return job
+
+
+def test_a_job_that_a_dead_worker_left_is_found_and_run_to_its_end(
+    staff: Client, seeds: Seeds, monkeypatch
+) -> None:
+    job = left_running(staff, seeds)
+    sent: list[str] = []
+    monkeypatch.setattr(what_if, "apply_async", lambda args, **_: sent.extend(args))
+    what_if_patrol()
+    assert job.pk.hex in sent
+    assert what_if(job.pk.hex) == "done"
+    assert twin(staff, f"{FORM}{job.pk.hex}/")["report"]["sessions"] == 1
+
+
+def test_a_job_that_ends_its_workers_is_given_up(staff: Client, seeds: Seeds) -> None:
+    job = left_running(staff, seeds, attempts=jobs.MOST_ATTEMPTS)
+    assert what_if(job.pk.hex) == "failed"
+    assert "3 workers ended before it did" in page(staff, f"{FORM}{job.pk.hex}/")
+
+
+def test_a_job_that_a_worker_runs_is_nobody_elses(staff: Client, seeds: Seeds) -> None:
+    job = asked(staff, sessions=seeds.plain, policy="linear")
+    WhatIfJob.objects.filter(pk=job.pk).update(
+        state="running", lease=uuid.uuid4(), leased_until=timezone.now() + jobs.LEASE
+    )
+    assert job.pk not in jobs.unattended()
+    assert what_if(job.pk.hex) == "left alone"
+
+
+def test_a_worker_that_lost_its_lease_ends_without_a_word(staff: Client, seeds: Seeds) -> None:
+    job = asked(staff, sessions=seeds.plain, policy="linear")
+    other = uuid.uuid4()
+
+    def taken_over(wanted: Wanted) -> RendererOf:
+        WhatIfJob.objects.filter(pk=job.pk).update(lease=other)
+        return counting_renderer(wanted)
+
+    assert jobs.execute(job.pk, world(), taken_over, plain) == "left alone"
+    now = WhatIfJob.objects.get(pk=job.pk)
+    assert (now.state, now.lease, now.report) == ("running", other, None)
+
+
+def test_a_job_whose_message_was_lost_is_found(staff: Client, seeds: Seeds) -> None:
+    job = asked(staff, sessions=seeds.plain, policy="linear")
+    assert job.pk not in jobs.unattended()
+    WhatIfJob.objects.filter(pk=job.pk).update(created_at=timezone.now() - jobs.LEASE)
+    assert job.pk in jobs.unattended()
 
 
 def test_a_job_can_be_cancelled_before_and_while_it_runs(staff: Client, seeds: Seeds) -> None:

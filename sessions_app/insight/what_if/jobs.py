@@ -1,14 +1,16 @@
 """Replays as jobs: the row is the truth, a message to a worker only says "look".
 
-Invariant: a job is run by one worker at a time, and one that a worker left behind is found by its state.
+Invariant: a job belongs to the worker whose lease it has. A worker renews its lease with every session; where
+one dies, the lease runs out and another worker begins the job again.
 """
 
 import json
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from django.db import transaction
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from sessions_app.errors import TitoError
@@ -18,12 +20,20 @@ from sessions_app.insight.what_if.wanted import Wanted, chosen, restored
 from sessions_app.json_text import text_of
 from sessions_app.models import WhatIfJob
 
-_PROGRESS_EVERY = 5
-"""Sessions between two updates of the row."""
+LEASE = timedelta(minutes=5)
+"""Longer than the largest session takes."""
+MOST_ATTEMPTS = 3
+_WAITED = timedelta(minutes=1)
+"""A job that waits for longer has had its message lost."""
+_RENEWED_AFTER = timedelta(seconds=2)
 
 
 class Cancelled(Exception):
     """An operator asked for the job to end."""
+
+
+class LeaseLost(Exception):
+    """Another worker has taken the job."""
 
 
 def ask(wanted: Wanted, asked_by: str) -> WhatIfJob:
@@ -39,50 +49,79 @@ def cancel(job: WhatIfJob) -> None:
     WhatIfJob.objects.filter(pk=job.pk, state="pending").update(state="cancelled", finished_at=timezone.now())
 
 
+def unattended() -> list[UUID]:
+    """Jobs that nobody works on though there is something to do: lost messages, dead workers."""
+    now = timezone.now()
+    waiting = Q(state="pending", created_at__lt=now - _WAITED)
+    rows = WhatIfJob.objects.filter(waiting | _left(now)).order_by("created_at")
+    return list(rows.values_list("pk", flat=True)[:100])
+
+
+def _left(now: datetime) -> Q:
+    """Left behind by a worker."""
+    return Q(state="running") & (Q(leased_until__lt=now) | Q(leased_until__isnull=True))
+
+
 def execute(
     job_id: UUID, world: World, counting: Callable[[Wanted], RendererOf], as_document: Callable[[Report], Any]
 ) -> str:
-    """Run a pending job to its end; its state. A job that is not pending is left alone.
+    """Run a job to its end; its state. A job that ended or that another worker runs is left alone.
 
     `counting`: what to count ids with. `as_document`: turns a report into JSON types.
     """
     job = _taken(job_id)
     if job is None:
         return "left alone"
+    if job.attempts > MOST_ATTEMPTS:
+        return _end(job, "failed", error_text=f"{MOST_ATTEMPTS} workers ended before it did")
     try:
         report = _run(job, world, counting)
     except Cancelled:
         return _end(job, "cancelled")
+    except LeaseLost:
+        return "left alone"
     except (ValueError, TitoError) as error:
         return _end(job, "failed", error_text=str(error))
     return _end(job, "done", report=text_of(as_document(report)))
 
 
 def _taken(job_id: UUID) -> WhatIfJob | None:
-    """The job, marked as running."""
-    with transaction.atomic():
-        job = WhatIfJob.objects.select_for_update().filter(pk=job_id, state="pending").first()
-        if job is not None:
-            job.state = "running"
-            job.save(update_fields=["state"])
-        return job
+    """The job, under a lease of this worker's own."""
+    now, lease = timezone.now(), uuid4()
+    taken = WhatIfJob.objects.filter(Q(state="pending") | _left(now), pk=job_id).update(
+        state="running", lease=lease, leased_until=now + LEASE, attempts=F("attempts") + 1, done=0
+    )
+    return WhatIfJob.objects.get(pk=job_id) if taken else None
 
 
 def _run(job: WhatIfJob, world: World, counting: Callable[[Wanted], RendererOf]) -> Report:
     wanted = restored(json.loads(job.wanted))
     ids = chosen(wanted)
-    WhatIfJob.objects.filter(pk=job.pk).update(total=len(ids))
+    _held(job).update(total=len(ids))
+    renewed = timezone.now() - _RENEWED_AFTER
 
     def progress(done: int, total: int) -> None:
-        if done % _PROGRESS_EVERY and done != total:
-            return
-        WhatIfJob.objects.filter(pk=job.pk).update(done=done)
-        if WhatIfJob.objects.filter(pk=job.pk, cancel_requested=True).exists():
-            raise Cancelled
+        nonlocal renewed
+        now = timezone.now()
+        if now - renewed >= _RENEWED_AFTER or done == total:
+            _renew(job, done, now)
+            renewed = now
 
     return run(ids, wanted.changes, world, counting(wanted), progress)
 
 
+def _renew(job: WhatIfJob, done: int, now: datetime) -> None:
+    if not _held(job).update(done=done, leased_until=now + LEASE):
+        raise LeaseLost
+    if _held(job).filter(cancel_requested=True).exists():
+        raise Cancelled
+
+
+def _held(job: WhatIfJob) -> "QuerySet[WhatIfJob]":
+    """The job's row, as long as this worker's lease holds."""
+    return WhatIfJob.objects.filter(pk=job.pk, state="running", lease=job.lease)
+
+
 def _end(job: WhatIfJob, state: str, **values: Any) -> str:
-    WhatIfJob.objects.filter(pk=job.pk).update(state=state, finished_at=timezone.now(), **values)
-    return state
+    over = {"state": state, "finished_at": timezone.now(), "lease": None, "leased_until": None}
+    return state if _held(job).update(**over, **values) else "left alone"
