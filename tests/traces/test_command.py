@@ -22,7 +22,7 @@ def run(*arguments, text=""):
         env=os.environ | NO_SERVICES,
         input=text,
         capture_output=True,
-        text=True,
+        text=isinstance(text, str),
         timeout=60,
     )
 
@@ -58,6 +58,14 @@ def test_lines_answer_each_request_in_order():
     assert answers[: len(vectors)] == [vector["expected"] for vector in vectors]
     assert answers[len(vectors)]["error"]["type"] == "JSONDecodeError"
     assert answers[-1] == {"triplet_events": [], "triplets": [], "final_reward": None}
+
+
+def test_a_line_that_is_no_text_is_answered_and_the_next_one_too():
+    events = {"adapter": "v1.events_to_triplets", "options": {}, "input": []}
+    done = run("--lines", text=b'{"adapter": "\xff"}\n' + json.dumps(events).encode())
+    first, second = [json.loads(line) for line in done.stdout.splitlines()]
+    assert first["error"]["type"] == "UnicodeDecodeError"
+    assert second["triplets"] == []
 
 
 @pytest.mark.parametrize("arguments", [(), ("--input", "/no/such/file"), ("--input", "-", "--options", "{")])

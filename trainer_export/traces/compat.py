@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer_export.traces.account import account_of_proxy, account_of_tree
-from trainer_export.traces.adapters import llm_proxy, tracer, trajectory
+from trainer_export.traces.adapters import llm_proxy
+from trainer_export.traces.adapters.trees import TRACER, TRAJECTORY, prepared
 from trainer_export.traces.better.conversion import Outcome
 from trainer_export.traces.proxied import proxied
 from trainer_export.traces.span import Span
 from trainer_export.traces.trajectory import to_trajectory
 
-TRACER, TRAJECTORY, PROXY = tracer.NAME, trajectory.NAME, llm_proxy.NAME
+PROXY = llm_proxy.NAME
 ADAPTERS = (TRACER, TRAJECTORY, PROXY)
-
-_PREPARED = {TRACER: tracer.prepared, TRAJECTORY: trajectory.prepared}
 
 
 def convert_compat(adapter: str, spans: Sequence[Span], options: Mapping[str, Any]) -> Outcome:
@@ -23,5 +22,5 @@ def convert_compat(adapter: str, spans: Sequence[Span], options: Mapping[str, An
         givers = {given.by: call_id for call_id, given in found.given.items()}
         calls = [call.span.span_id for call in found.calls]
         return Outcome(found.triplets, account_of_proxy(spans, calls, givers))
-    root, rules = _PREPARED[adapter](spans, options)
+    root, rules = prepared(adapter, spans, options)
     return Outcome(to_trajectory(root, rules), account_of_tree(root, spans, rules))

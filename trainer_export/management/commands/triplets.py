@@ -34,14 +34,14 @@ class Command(BaseCommand):
     def handle(self, *, input: str | None, adapter: str, options: str, lines: bool, **rest: object) -> None:
         """Prints JSON only."""
         if lines:
-            _answer_lines(sys.stdin, self.stdout)
+            _answer_lines(sys.stdin.buffer, self.stdout)
         elif input is None:
             raise CommandError("--input FILE or --lines is needed")
         else:
             self.stdout.write(encoded(answer(adapter, _json(options, "--options"), _source(input))))
 
 
-def _answer_lines(requests: Iterable[str], answers: Any) -> None:
+def _answer_lines(requests: Iterable[bytes], answers: Any) -> None:
     """Each answer is out before the next line is read. Blank lines are skipped."""
     for line in requests:
         if line.strip():
@@ -49,7 +49,7 @@ def _answer_lines(requests: Iterable[str], answers: Any) -> None:
             answers.flush()
 
 
-def _answer_line(line: str) -> Any:
+def _answer_line(line: bytes) -> Any:
     try:
         request = json.loads(line)
     except (ValueError, RecursionError) as error:
