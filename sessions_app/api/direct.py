@@ -32,6 +32,7 @@ from sessions_app.errors import (
 from sessions_app.json_text import dumps
 from sessions_app.protocols.errors import plain_error
 from sessions_app.store.commit import LateReason
+from sessions_app.unexpected import whence
 
 logger = logging.getLogger(__name__)
 
@@ -140,8 +141,9 @@ class DirectView(APIView):
             response = await self._handler(request)(drf_request, *args, **kwargs)
         except TitoError as error:
             response = self.error_response(error)
-        except Exception:
-            logger.exception("unhandled error on %s %s", request.method, self.__class__.__name__)
+        except Exception as error:
+            view = self.__class__.__name__
+            logger.error("unhandled error on %s %s: %s", request.method, view, whence(error))
             response = self.error_response(TitoError("internal error"))
         self._let_go(drf_request)
         return self.finalize_response(drf_request, response, *args, **kwargs)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TypeVar
 
 from sessions_app.errors import TitoError
+from sessions_app.unexpected import whence
 
 logger = logging.getLogger(__name__)
 
@@ -64,5 +65,5 @@ def _told(error: Exception) -> TitoError:
     """What a client is told of a failure whose status is out already."""
     if isinstance(error, TitoError):
         return error
-    logger.error("a turn failed behind keep-alives", exc_info=error)
+    logger.error("a turn failed behind keep-alives: %s", whence(error))
     return TitoError("internal error")

@@ -24,6 +24,7 @@ from sessions_app.turns.prompting import Prompt
 from sessions_app.turns.replying import ChatReply, chat_reply
 from sessions_app.turns.rerendering import check_prefix, observed
 from sessions_app.turns.values import TurnResult
+from sessions_app.unexpected import whence
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ class Storing:
         except (errors.TitoError, *LOST_CONNECTION):
             raise
         except Exception as error:
-            logger.exception("the reply of record %s could not be stored", record_id)
+            logger.error("the reply of record %s could not be stored: %s", record_id, whence(error))
             told = errors.UnrecordedReply("internal error")
             bare = recording.bare_reply(generation, engine_ms)
             kept = unattached(prepared, record_id, bare, LateReason.INTERNAL_ERROR, None)

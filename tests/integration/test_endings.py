@@ -50,6 +50,7 @@ def ends(session: str) -> list[tuple[Any, ...]]:
 def test_a_reply_that_cannot_be_stored_is_kept_and_its_caller_told(
     toy: Toy,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
     path: str,
     form: Any,
 ) -> None:
@@ -69,7 +70,8 @@ def test_a_reply_that_cannot_be_stored_is_kept_and_its_caller_told(
     assert (record.reason, record.error_code, record.status_code) == ("internal_error", "internal_error", 500)
     kept = UnattachedReply.objects.get(session_id=session, record_id=record.pk)
     assert unpack_ids(kept.completion).tolist() == [1120, 2]
-    assert "secret" not in (record.error_text or "")
+    assert "secret" not in (record.error_text or "") + caplog.text
+    assert "ZeroDivisionError at " in caplog.text
     assert not HistoryEvent.objects.filter(session_id=session, record_id=record.pk).exists()
     again = client.call("POST", path.format(session), body, key)
     assert (again.status, again.headers["x-tito-node"]) == (200, "1")
