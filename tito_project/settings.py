@@ -13,6 +13,7 @@ from tito_project.embedded.places import places_of
 from tito_project.env import Environment
 from tito_project.exposure import default_allowed_hosts, refuse_open_bind
 from tito_project.secret_files import stored_secret
+from tito_project.version import VERSION
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 _env = Environment(os.environ)
@@ -103,7 +104,7 @@ REST_FRAMEWORK = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "TITO",
     "DESCRIPTION": "Token-in/token-out session server",
-    "VERSION": "0.1.0",
+    "VERSION": VERSION,
     "SERVE_INCLUDE_SCHEMA": False,
 }
 

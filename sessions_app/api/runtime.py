@@ -21,6 +21,7 @@ from sessions_app.telemetry.exporter import SpanExporter
 from sessions_app.turns.profiles import DEFAULT_PROFILE, Profile, Profiles
 from sessions_app.turns.service import TurnService
 from tito_project.configuration import Configuration
+from tito_project.version import VERSION
 from trainer_export.serving import SamplesService
 from trainer_export.spans.service import SpansService
 from trainer_export.stream.serving import StreamService
@@ -112,7 +113,11 @@ def _exporter(configuration: Configuration) -> SpanExporter | None:
     exporter = SpanExporter(
         configuration.otlp_endpoint,
         {name: str(value) for name, value in configuration.otlp_headers.items()},
-        {"service.name": "tito", "service.instance.id": configuration.instance_id},
+        {
+            "service.name": "tito",
+            "service.version": VERSION,
+            "service.instance.id": configuration.instance_id,
+        },
         every_s=configuration.otlp_every_s,
     )
     exporter.start()
