@@ -241,5 +241,7 @@ def _fault(reply: Reply) -> Fault:
 
 async def _held(reply: Reply) -> None:
     await asyncio.sleep(reply.delay_s)
+    pause = 0.005
     while reply.gate is not None and not reply.gate.is_set():
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, 0.1)

@@ -36,17 +36,24 @@ def free_port() -> int:
 class WebProcess:
     """One `manage.py serve`."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], open_files: int | None = None) -> None:
+        """`open_files`: the limit that its shell would set."""
         self.port = free_port()
         self.client = Client(f"http://127.0.0.1:{self.port}")
+        shell = ["sh", "-c", 'ulimit -Sn "$0" && exec "$@"', str(open_files)] if open_files else []
         self._process = subprocess.Popen(
-            [sys.executable, "manage.py", "serve", "--port", str(self.port)],
+            [*shell, sys.executable, "manage.py", "serve", "--port", str(self.port)],
             cwd=ROOT,
             env={**os.environ, "DATABASE_URL": database_url(), **environment},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
 
     def wait_ready(self, timeout_s: float = 40.0) -> None:
         """Until it answers."""

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
+from tito_project import open_files
 from tito_project.embedded.errors import ServiceError
 from tito_project.embedded.listening import listening_socket, port_of
 from tito_project.embedded.parts import default_workers
@@ -39,6 +40,7 @@ class Command(BaseCommand):
         """Returns after a graceful shutdown."""
         if workers < 1:
             raise CommandError("--workers must be at least 1")
+        open_files.raise_limit()
         try:
             listener = self._listener(fd)
         except ServiceError as error:
