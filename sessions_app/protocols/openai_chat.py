@@ -9,15 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 from sessions_app import errors
-from sessions_app.json_text import MessageTexts, dumps, exact, may_hold_non_finite
+from sessions_app.json_text import MessageTexts, dumps, exact, may_hold_non_finite, text_of
 from sessions_app.protocols import sse
 from sessions_app.protocols.base import Incoming
 from sessions_app.protocols.errors import openai_error
-from sessions_app.turns.values import Arrival, ChatRequest, TurnResult
+from sessions_app.turns.values import Arrival, ChatRequest, Texts, TurnResult
 
 NAME = "chat"
 PATH = "/v1/chat/completions"
 _NO_NAME = "default"
+_DEVELOPER = "developer"
 
 
 class OpenAIChat:
@@ -32,8 +33,8 @@ class OpenAIChat:
         request = read_request(incoming.arrival, incoming.value)
         if incoming.arrival.reference:
             return request
-        if incoming.settings.history_policy == "linear":
-            request = replace(request, messages=[_with_known_role(message) for message in request.messages])
+        if any(message["role"] == _DEVELOPER for message in request.messages):
+            request = _with_known_roles(request, as_sent=incoming.settings.history_policy == "linear")
         return replace(request, stream=incoming.wants_stream)
 
     def reply(self, result: TurnResult, request: ChatRequest) -> bytes:
@@ -67,9 +68,33 @@ def _written(reply: Mapping[str, Any], result: TurnResult) -> bytes:
     return exact(reply) if may_hold_non_finite(result.generation.reply_text) else dumps(reply)
 
 
-def _with_known_role(message: dict[str, Any]) -> dict[str, Any]:
-    """`developer` is fed as `system`, which templates know (reference gateway 2.1); it is stored as sent."""
-    return {**message, "role": "system"} if message["role"] == "developer" else message
+def _with_known_roles(request: ChatRequest, *, as_sent: bool) -> ChatRequest:
+    """`developer` is fed as `system`, which templates know (reference gateway 2.1).
+
+    `as_sent`: it is stored as it came, for a policy that compares the two as one; else the client's own
+    message is the sidecar.
+    """
+    messages = [
+        {**message, "role": "system"} if message["role"] == _DEVELOPER else message
+        for message in request.messages
+    ]
+    if as_sent:
+        return replace(request, messages=messages)
+    changed = {index for index, sent in enumerate(request.messages) if sent["role"] == _DEVELOPER}
+    sidecars = {index: f"[{request.texts.text(index)}]" for index in sorted(changed)}
+    texts = _KnownTexts(request.texts, messages, changed)
+    return replace(request, messages=messages, texts=texts, sidecars=sidecars)
+
+
+class _KnownTexts:
+    """See Texts: as sent, but for the messages that had another role."""
+
+    def __init__(self, sent: Texts, messages: list[dict[str, Any]], changed: set[int]) -> None:
+        self._sent, self._messages, self._changed = sent, messages, changed
+
+    def text(self, index: int) -> str:
+        """JSON text of one message."""
+        return text_of(self._messages[index]) if index in self._changed else self._sent.text(index)
 
 
 def body_session_name(value: Any) -> str:

@@ -1,0 +1,34 @@
+"""OpenAI chat requests: what is read of them beside the messages as they are."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from sessions_app.protocols.openai_chat import CHAT
+from tests.protocols.incoming import incoming
+
+SENT = '{"role": "developer", "content": "Help.", "name": "d"}'
+BODY = '{"messages": [' + SENT + ', {"role":"user","content":"q"}]}'
+FED = [{"role": "system", "content": "Help.", "name": "d"}, {"role": "user", "content": "q"}]
+
+
+@pytest.mark.parametrize("policy", ["tree", "rollback"])
+def test_a_developer_is_canonically_the_system_and_stays_in_the_sidecar(policy: str) -> None:
+    request = CHAT.read(incoming(BODY, policy=policy))
+    assert request.messages == FED
+    assert [json.loads(request.texts.text(index)) for index in range(2)] == FED
+    assert request.sidecars == {0: f"[{SENT}]"}
+
+
+def test_policy_linear_stores_it_as_sent() -> None:
+    request = CHAT.read(incoming(BODY, policy="linear"))
+    assert request.messages == FED
+    assert request.texts.text(0) == SENT
+    assert not request.sidecars
+
+
+def test_on_the_references_path_the_template_decides() -> None:
+    arrived = incoming(BODY)
+    arrived = replace(arrived, arrival=replace(arrived.arrival, reference=True))
+    assert CHAT.read(arrived).messages[0]["role"] == "developer"
