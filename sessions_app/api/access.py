@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 from rest_framework.request import Request
 
 from sessions_app import errors
+from sessions_app.api.direct import SESSION_KEY, tell
 from sessions_app.api.runtime import Runtime
 from sessions_app.api.session_options import read_options
 from sessions_app.store import sessions
@@ -168,19 +169,22 @@ async def session_of_attempt(
     runtime: Runtime, request: Request, rollout_id: str, attempt_id: str
 ) -> SessionSettings:
     """The session of an attempt, created on first use. The admin token opens it, and so does the key of any
-    session of the rollout, which then is the new session's key."""
+    session of the rollout, which then is the new session's key. One created otherwise has its key told in
+    the answer to the request that created it."""
     credentials = credentials_of(request)
     admin = is_admin(runtime, credentials)
     named = {"rollout_id": rollout_id, "attempt_id": attempt_id}
-    new = read_options(
-        named, runtime.configuration, uuid4(), key_hash(new_session_key()) if admin else credentials.hash
-    )
+    key = new_session_key()
+    hashed = key_hash(key) if admin else credentials.hash
+    new = read_options(named, runtime.configuration, uuid4(), hashed)
     if not admin and credentials.key is None:
         raise errors.Unauthorized("this needs a key of the rollout or the admin token")
     if not admin and not await sessions.key_opens_rollout(runtime.db, rollout_id, credentials.hash):
         raise errors.Unauthorized("no session of this rollout has this key")
     found = await sessions.find_attempt(runtime.db, rollout_id, attempt_id)
     if found is None and await sessions.create(runtime.db, new):
+        if admin:
+            tell(request, SESSION_KEY, key)
         return new.settings
     # Created by somebody else in the meantime, or the profile is gone.
     found = found or await sessions.find_attempt(runtime.db, rollout_id, attempt_id)

@@ -44,6 +44,7 @@ _NOT_PASSED_BACK = frozenset({
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 ERROR_CODE, RETRYABLE = "X-Tito-Error-Code", "X-Tito-Retryable"
+SESSION_KEY = "X-Tito-Session-Key"
 SHOULD_RETRY = "X-Should-Retry"
 """What the SDKs of OpenAI and Anthropic obey; left alone they send a 409 again."""
 
@@ -184,6 +185,11 @@ class DirectView(APIView):
     def default_response_headers(self) -> dict[str, str]:
         """None: `Vary` and `Allow` say nothing here."""
         return {}
+
+
+def tell(request: Request, header: str, value: str) -> None:
+    """A header of the answer to come, whatever that will be."""
+    request.parser_context["view"].headers[header] = value
 
 
 def body_of(request: Request) -> bytes:

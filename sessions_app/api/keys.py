@@ -6,7 +6,7 @@ from rest_framework.request import Request
 
 from sessions_app import errors
 from sessions_app.api import access, runtime
-from sessions_app.api.direct import DirectView, json_response
+from sessions_app.api.direct import SESSION_KEY, DirectView, json_response
 from sessions_app.store import sessions
 
 
@@ -20,7 +20,7 @@ class KeysView(DirectView):
         key = access.new_session_key()
         await self._replace(request, session_id, access.key_hash(key))
         response = json_response({"session_id": session_id, "key": key})
-        response["X-Tito-Session-Key"] = key
+        response[SESSION_KEY] = key
         response["Cache-Control"] = "no-store"
         return response
 

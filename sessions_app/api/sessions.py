@@ -11,7 +11,7 @@ from rest_framework.request import Request
 
 from sessions_app import errors
 from sessions_app.api import access, reading, runtime
-from sessions_app.api.direct import DirectView, body_of, json_response
+from sessions_app.api.direct import SESSION_KEY, DirectView, body_of, json_response
 from sessions_app.api.reading import PARTS, Selection
 from sessions_app.api.runtime import Runtime
 from sessions_app.api.session_options import read_options
@@ -30,7 +30,7 @@ class SessionsView(DirectView):
         access.require_admin(state, request)
         new, key = await create_session(state, _object(body_of(request)))
         response = json_response({"session_id": new.hex})
-        response["X-Tito-Session-Key"] = key
+        response[SESSION_KEY] = key
         return response
 
     def error_body(self, error: errors.TitoError) -> Any:

@@ -78,12 +78,13 @@ def _with_known_roles(request: ChatRequest, *, as_sent: bool) -> ChatRequest:
         {**message, "role": "system"} if message["role"] == _DEVELOPER else message
         for message in request.messages
     ]
+    known = replace(request, messages=messages, body={**request.body, "messages": messages})
     if as_sent:
-        return replace(request, messages=messages)
+        return known
     changed = {index for index, sent in enumerate(request.messages) if sent["role"] == _DEVELOPER}
     sidecars = {index: f"[{request.texts.text(index)}]" for index in sorted(changed)}
     texts = _KnownTexts(request.texts, messages, changed)
-    return replace(request, messages=messages, texts=texts, sidecars=sidecars)
+    return replace(known, texts=texts, sidecars=sidecars)
 
 
 class _KnownTexts:

@@ -135,10 +135,22 @@ async def key_opens_rollout(db: Executor, rollout_id: str, key_hash: bytes) -> b
 
 
 async def replace_key(db: Executor, session_id: UUID, key_hash: bytes | None) -> bool:
-    """Give a session another key, or none; the old one opens it no longer. False: no such session."""
+    """Give a session another key, or none, and so all sessions of its rollout that had the same one; the old
+    key opens none of them any longer. False: no such session.
+    """
     row = await db.fetch_one(
-        "UPDATE sessions_app_session SET key_hash = %s WHERE id = %s AND deleted_at IS NULL RETURNING id",
-        (key_hash, session_id),
+        """
+        WITH own AS (
+            SELECT id, rollout_id, key_hash FROM sessions_app_session
+            WHERE id = %(session)s AND deleted_at IS NULL
+        ), same AS (
+            SELECT id FROM own
+            UNION SELECT s.id FROM sessions_app_session s
+            JOIN own ON s.key_hash = own.key_hash AND s.rollout_id = own.rollout_id
+        )
+        UPDATE sessions_app_session SET key_hash = %(key)s WHERE id IN (SELECT id FROM same) RETURNING id
+        """,
+        {"session": session_id, "key": key_hash},
     )
     return row is not None
 

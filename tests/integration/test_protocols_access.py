@@ -115,6 +115,35 @@ class TestWithAuthentication:
         assert chat(closed_server, "/rollout/r-1/attempt/0", **bearer(stranger)).status_code == 401
         assert chat(closed_server, "/rollout/r-1/attempt/0").status_code == 401
 
+    def test_the_key_of_an_attempt_is_told_to_the_admin_who_created_it(
+        self, closed_server: httpx.Client
+    ) -> None:
+        refused = closed_server.post("/rollout/r-3/attempt/0/v1/chat/completions", json={"messages": 1},
+                                     headers=bearer(ADMIN))  # fmt: skip
+        assert refused.status_code == 400
+        key = refused.headers["X-Tito-Session-Key"]
+        again = chat(closed_server, "/rollout/r-3/attempt/0", **bearer(ADMIN))
+        assert "X-Tito-Session-Key" not in again.headers
+        next_one = chat(closed_server, "/rollout/r-3/attempt/1", **bearer(key))
+        assert (next_one.status_code, next_one.headers["X-Tito-Node"]) == (200, "0")
+        assert "X-Tito-Session-Key" not in next_one.headers
+        streamed = {**CHAT, "stream": True}
+        stream = closed_server.post("/rollout/r-4/attempt/0/v1/chat/completions", json=streamed,
+                                    headers=bearer(ADMIN))  # fmt: skip
+        assert chat(closed_server, **bearer(stream.headers["X-Tito-Session-Key"])).status_code == 200
+
+    def test_a_key_taken_from_one_attempt_opens_none_of_its_rollout(
+        self, closed_server: httpx.Client
+    ) -> None:
+        session, key = create(closed_server, rollout_id="r-5", attempt_id="0")
+        other, apart = create(closed_server, rollout_id="r-5", attempt_id="9")
+        assert chat(closed_server, "/rollout/r-5/attempt/1", **bearer(key)).status_code == 200
+        closed_server.delete(f"/api/sessions/{session}/keys", headers=bearer(ADMIN))
+        for attempt in "012":
+            assert chat(closed_server, f"/rollout/r-5/attempt/{attempt}", **bearer(key)).status_code == 401
+        assert chat(closed_server, **bearer(key)).status_code == 401
+        assert chat(closed_server, f"/sessions/{other}", **bearer(apart)).status_code == 200
+
     def test_a_rotated_key_opens_the_session_and_the_old_one_nothing(
         self, closed_server: httpx.Client
     ) -> None:
@@ -185,6 +214,22 @@ class TestWithoutAuthentication:
         with ThreadPoolExecutor(4) as pool:
             responses = list(pool.map(lambda _: chat(open_server, path), range(4)))
         assert sorted(int(r.headers["X-Tito-Node"]) for r in responses) == list(range(4))
+
+    def test_a_developer_is_fed_as_the_system_by_key_and_as_the_template_has_it_by_url(
+        self, open_server: httpx.Client, engine: FakeEngine
+    ) -> None:
+        session, _ = create(open_server)
+        body = {"messages": [{"role": "developer", "content": "Help."}, *CHAT["messages"]]}
+        fed = []
+        for path in (f"/sessions/{session}", "", "/rollout/dev/attempt/0"):
+            response = open_server.post(f"{path}/v1/chat/completions", json=body, headers=bearer("dev-1"))
+            assert response.status_code == 200
+            fed.append(engine.bodies[-1]["messages"][0]["role"])
+        assert fed == ["developer", "system", "system"]
+        reply = {"role": "assistant", "content": response.json()["choices"][0]["message"]["content"]}
+        more = {"messages": [*body["messages"], reply, *CHAT["messages"]]}
+        second = open_server.post("/rollout/dev/attempt/0/v1/chat/completions", json=more)
+        assert second.headers["X-Tito-Attach"] == "append"
 
     def test_an_odd_attempt_name_is_a_clear_refusal(self, open_server: httpx.Client) -> None:
         response = chat(open_server, "/rollout/a%00b/attempt/1")
