@@ -14,7 +14,7 @@ from sessions_app.presentation.addresses import node_url, record_url
 from sessions_app.presentation.markup import explained, hex_digest, json_block, link, text_block
 from sessions_app.presentation.words import STATES
 
-_LONG_TEXTS = ("request_params", "raw_reply", "raw_leading", "raw_tail", "response")
+_LONG_TEXTS = ("request_params", "client_params", "raw_reply", "raw_leading", "raw_tail", "response")
 
 
 def state_shown(state: str) -> SafeString:
@@ -44,7 +44,10 @@ class RecordAdmin(SessionRowAdmin):
     list_filter = ("state", "protocol", "attach_kind", "cause", "arrived_at")
     fieldsets = (
         section(None, "session_shown state_shown node_shown parent_shown kind why retry_of"),
-        section("Request", "protocol path stream message_count idempotency_key hash_shown params_shown"),
+        section(
+            "Request",
+            "protocol path stream message_count idempotency_key hash_shown params_shown client_params_shown",
+        ),
         section(
             "Spelling of the replayed history", "raw_base raw_reply_shown raw_leading_shown raw_tail_shown"
         ),
@@ -115,6 +118,11 @@ class RecordAdmin(SessionRowAdmin):
     def params_shown(self, record: Record) -> SafeString:
         """What was sent to the engine; what is stored elsewhere is marked."""
         return json_block(record.request_params)
+
+    @admin.display(description="asked by the client")
+    def client_params_shown(self, record: Record) -> SafeString:
+        """Where the outgoing body says otherwise: sampling that is forced, limits, fields an engine lacks."""
+        return json_block(record.client_params)
 
     @admin.display(description="attach point's reply, as replayed")
     def raw_reply_shown(self, record: Record) -> SafeString:

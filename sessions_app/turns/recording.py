@@ -38,15 +38,25 @@ def request_params(body: Mapping[str, Any], prompt: Ids) -> str:
     return text_of({name: _param(name, value, prompt) for name, value in body.items()})
 
 
-def client_params(request: ChatRequest, sent_as_chat: bool, raw: "RawDelta") -> str | None:
-    """What the client asked for and the outgoing body cannot say; None where that says it all."""
+def client_params(
+    request: ChatRequest, outgoing: Mapping[str, Any], sent_as_chat: bool, raw: "RawDelta"
+) -> str | None:
+    """What the client asked for and the outgoing body does not say; None where that says it all."""
     if request.own_params is not None:
         replayed = {str(index): RawJson(text) for index, text in raw.beyond.items()}
         return text_of({**request.own_params, **({REPLAYED: replayed} if replayed else {})})
-    if sent_as_chat:
-        return None
     kept = {name: value for name, value in request.body.items() if name not in (MESSAGES, TOOLS)}
+    if sent_as_chat:
+        kept = {name: value for name, value in kept.items() if not _says(outgoing, name, value)}
     return text_of(kept) if kept else None
+
+
+def _says(outgoing: Mapping[str, Any], name: str, value: Any) -> bool:
+    """Whether a body was sent with the client's own value: it may have been forced, limited or left out."""
+    if name not in outgoing:
+        return False
+    sent = outgoing[name]
+    return sent is value or (type(sent) is type(value) and sent == value)
 
 
 def _param(name: str, value: Any, prompt: Ids) -> Any:

@@ -162,3 +162,26 @@ def test_a_late_reply_keeps_token_texts_and_rows(engine):
     kept = UnattachedReply.objects.get(session_id=session)
     assert (bytes(kept.routed_experts), bytes(kept.indexer_topk)) == (payload, payload)
     assert kept.routed_experts_start is None
+
+
+@pytest.mark.parametrize("backend", ["sglang", "sglang-generate", "vllm-chat", "vllm", "vllm-completions"])
+def test_forced_sampling_reaches_the_engine_and_the_record_shows_what_the_client_asked_for(engine, backend):
+    with running_server(environment(engine, backend)) as url:
+        client = Client(url)
+        session = client.create(sampling={"temperature": 0.5, "top_p": 1})
+        engine.script(Reply(IDS, prompt_ids=None))
+        client.chat(session, [user("a")], temperature=1.0, top_p=1.0, top_k=7)
+    record = Record.objects.get(session_id=session)
+    sent = json.loads(record.request_params)
+    sampling = sent.get("sampling_params", sent)
+    assert (sampling["temperature"], sampling["top_p"], sampling["top_k"]) == (0.5, 1, 7)
+    asked = json.loads(record.client_params)
+    assert (asked["temperature"], asked["top_p"]) == (1.0, 1.0)
+
+
+def test_what_the_outgoing_body_says_is_not_stored_twice(engine):
+    with running_server(environment(engine, "sglang")) as url:
+        client = Client(url)
+        session = client.create()
+        client.chat(session, [user("a")], temperature=1.0, top_p=1.0)
+    assert Record.objects.get(session_id=session).client_params is None
