@@ -7,8 +7,10 @@ the caller must ask for: a 429 or 503 with `Retry-After` says that nothing was g
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from sessions_app import errors
@@ -155,11 +157,11 @@ class Dispatcher:
                 return await self._client.send(outgoing.method, url, outgoing.body, outgoing.headers)
             except (asyncio.CancelledError, errors.UpstreamTimeout):
                 if outgoing.abort is not None:
-                    self._spawn(self._abort(engine, outgoing.abort))
+                    self._spawn(self._abort(engine, outgoing.abort, outgoing.headers))
                 raise
 
-    async def _abort(self, engine: Engine, abort: Abort) -> None:
-        headers = {"content-type": "application/json"}
+    async def _abort(self, engine: Engine, abort: Abort, headers: Mapping[str, str]) -> None:
+        """With the request's own headers, so that routers find its worker and keys are accepted."""
         try:
             await self._client.request("POST", engine.url + abort.path, abort.body, headers, _ABORT_TIMEOUT_S)
         except errors.TitoError as error:
@@ -204,8 +206,20 @@ def _pause(reply: HttpReply) -> float | None:
     """Seconds to wait before asking again; None = the engine named none, or more than we wait."""
     if reply.status not in (429, 503):
         return None
-    try:
-        seconds = float(reply.headers["retry-after"])
-    except (KeyError, ValueError):
+    seconds = _retry_after(reply.headers.get("retry-after", ""))
+    if seconds is None:
         return None
     return seconds * random.uniform(1.0, 1.1) if 0 <= seconds <= _LONGEST_PAUSE_S else None
+
+
+def _retry_after(text: str) -> float | None:
+    """Seconds, which HTTP also spells as a date; None = neither."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(0.0, at.timestamp() - time.time())

@@ -21,6 +21,8 @@ _LONGEST_CONNECT_S = 10.0
 _IDLE_CONNECTION_S = 4.0
 """Shorter than the idle limit of common engine servers (5 s), so that they do not hang up on a new request.
 """
+_LARGEST_ANSWER = 2**30
+"""Bytes, unpacked: many times the replay rows of a long context, and less than what ends a process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,9 @@ class ConnectFailed(errors.UpstreamUnreachable):
 class HttpClient:
     """A pool of connections without limit, bound to the event loop that started it."""
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, largest_answer: int = _LARGEST_ANSWER) -> None:
         self._timeout_s = timeout_s
+        self._largest_answer = largest_answer
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
@@ -72,7 +75,8 @@ class HttpClient:
     async def request(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float
     ) -> HttpReply:
-        """One request, one attempt, the whole answer. Raises UpstreamUnreachable or UpstreamTimeout."""
+        """One request, one attempt, the whole answer. Raises UpstreamUnreachable or UpstreamTimeout, and
+        UpstreamInvalidReply on an answer without end."""
         if self._session is None:
             raise errors.NotReady("the connection pool to the engine is not open")
         limits = aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, _LONGEST_CONNECT_S))
@@ -86,9 +90,20 @@ class HttpClient:
                 allow_redirects=False,
                 skip_auto_headers=("Content-Type",),
             ) as response:
-                return HttpReply(response.status, _joined(response.headers), await response.read())
+                return HttpReply(response.status, _joined(response.headers), await self._whole(response))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise transport_error(error) from error
+
+    async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
+        blocks, size = [], 0
+        async for block in response.content.iter_any():
+            blocks.append(block)
+            size += len(block)
+            if size > self._largest_answer:
+                raise errors.UpstreamInvalidReply(
+                    f"invalid engine reply: the answer is longer than {self._largest_answer} bytes"
+                )
+        return b"".join(blocks)
 
 
 def _joined(headers: Mapping[str, str]) -> dict[str, str]:

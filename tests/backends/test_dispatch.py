@@ -70,6 +70,17 @@ async def test_a_patient_request_waits_out_retry_after(status):
     assert len(engine.requests) == 3
 
 
+async def test_retry_after_may_be_a_date():
+    async with FakeEngine() as engine:
+        past, far = "Wed, 21 Oct 2015 07:28:00 GMT", "Wed, 21 Oct 2099 07:28:00 GMT"
+        engine.script(busy(503, past), Reply(ids=[104]), busy(503, far))
+        async with started(ENGINES["vllm"](make_dispatcher(engine.url))) as backend:
+            assert (await backend.generate(make_request(patient=True))).ids.tolist() == [104]
+            with pytest.raises(errors.UpstreamStatus):
+                await backend.generate(make_request(patient=True))
+    assert len(engine.requests) == 3
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -122,13 +133,17 @@ async def test_the_native_protocol_aborts_by_request_id(how):
         timeout_s = 0.2 if how == "timeout" else 5.0
         dispatcher = make_dispatcher(engine.url, timeout_s=timeout_s)
         async with started(ENGINES["sglang-generate"](dispatcher)) as backend:
-            task = asyncio.create_task(backend.generate(make_request()))
+            request = make_request(headers={"authorization": "Bearer key"})
+            task = asyncio.create_task(backend.generate(request))
             await engine.seen(1)
             if how == "cancel":
                 task.cancel()
             with pytest.raises((asyncio.CancelledError, errors.UpstreamTimeout)):
                 await task
-            await until(lambda: engine.aborted == [{"rid": engine.bodies[0]["rid"]}])
+            await until(lambda: [each.body for each in engine.aborted] == [{"rid": engine.bodies[0]["rid"]}])
+    headers = engine.aborted[0].headers
+    assert (headers["x-smg-routing-key"], headers["authorization"]) == (SESSION, "Bearer key")
+    assert headers["content-type"] == "application/json"
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -82,8 +82,8 @@ class FakeEngine:
         self.url = ""
         self.requests: list[Received] = []
         """Generations, in order of arrival."""
-        self.aborted: list[Any] = []
-        """Bodies sent to `/abort_request`."""
+        self.aborted: list[Received] = []
+        """What was sent to `/abort_request`."""
         self.abandoned = 0
         """Generations whose client hung up before the answer."""
         self.health_status = 200
@@ -162,7 +162,7 @@ class FakeEngine:
         return web.Response(status=self.health_status)
 
     async def _abort(self, request: web.Request) -> web.Response:
-        self.aborted.append(await request.json())
+        self.aborted.append(await _received(request))
         return web.Response()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
