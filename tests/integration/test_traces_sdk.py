@@ -68,6 +68,28 @@ def test_a_thousand_spans_in_any_order_and_twice(url: str, compression: Compress
     assert '"prompt_token_ids":[1,2,0]' in row.attributes
 
 
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_the_json_exporter_too(url: str, monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
+    """An optional group: requirements-frameworks.txt."""
+    exporters = pytest.importorskip("opentelemetry.exporter.otlp.json.http")
+    rollout = uuid.uuid4().hex
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", compression)
+    exporter = exporters.OTLPSpanExporter(f"{url}/rollout/{rollout}/attempt/1/v1/traces")
+    spans = recorded(300)
+    for batch in (spans[150:], spans[:150], spans):
+        assert exporter.export(batch) is SpanExportResult.SUCCESS
+    rows = Span.objects.filter(session__rollout_id=rollout)
+    assert sorted(rows.values_list("sequence_id", flat=True)) == list(range(1, 301))
+    for span in (spans[0], spans[-1]):
+        context = span.get_span_context()
+        assert context is not None
+        row = rows.get(trace_id=f"{context.trace_id:032x}", span_id=f"{context.span_id:016x}")
+        assert (row.name, row.start_ns, row.end_ns) == (span.name, span.start_time, span.end_time)
+    assert rows.get(name="chat 1").status_code == "ERROR"
+    assert '"prompt_token_ids":[1,2,7]' in rows.get(name="chat 7").attributes
+    assert rows.filter(parent_id__isnull=True).count() == 1
+
+
 def test_the_environment_alone_is_enough(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rollout = uuid.uuid4().hex
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
