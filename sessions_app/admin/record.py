@@ -49,7 +49,8 @@ class RecordAdmin(SessionRowAdmin):
             "protocol path stream message_count idempotency_key hash_shown params_shown client_params_shown",
         ),
         section(
-            "Spelling of the replayed history", "raw_base raw_reply_shown raw_leading_shown raw_tail_shown"
+            "Spelling of the replayed history",
+            "raw_base raw_path raw_reply_shown raw_leading_shown raw_tail_shown",
         ),
         section("Answer", "status_code error_code error_text_shown reason response_shown"),
         section(

@@ -70,6 +70,11 @@ class Record(models.Model):
     raw_tail = models.TextField(
         null=True, blank=True, help_text="JSON list: new messages; null once they are stored with a node"
     )
+    raw_path = models.IntegerField(
+        null=True,
+        blank=True,
+        help_text="Of a refused request: node whose path raw_leading and raw_tail are a delta against",
+    )
     response = models.TextField(
         null=True, blank=True, help_text="Engine's reply as JSON text without token arrays"
     )

@@ -30,12 +30,12 @@ _INTENT = """
     INSERT INTO sessions_app_record (
         session_id, state, protocol, path, stream, parent_seq, attach_kind, cause, retry_of,
         idempotency_key, request_hash, head_digest, request_params, message_count, raw_base, raw_reply,
-        raw_leading, raw_tail, weight_version_dispatch, prompt_tokens, reused_tokens, added_tokens,
+        raw_leading, raw_tail, raw_path, weight_version_dispatch, prompt_tokens, reused_tokens, added_tokens,
         prepare_ms, process, arrived_at, error_code, error_text, status_code, client_params, finished_at
     ) VALUES (
         %(session)s, %(state)s::text, %(protocol)s, %(path)s, %(stream)s, %(parent)s, %(attach_kind)s,
         %(cause)s, %(retry_of)s, %(idempotency_key)s, %(request_hash)s, %(head_digest)s, %(request_params)s,
-        %(message_count)s, %(raw_base)s, %(raw_reply)s, %(raw_leading)s, %(raw_tail)s,
+        %(message_count)s, %(raw_base)s, %(raw_reply)s, %(raw_leading)s, %(raw_tail)s, %(raw_path)s,
         %(weight_version_dispatch)s, %(prompt_tokens)s, %(reused_tokens)s, %(added_tokens)s, %(prepare_ms)s,
         %(process)s, %(arrived_at)s, %(error_code)s, %(error_text)s, %(status_code)s, %(client_params)s,
         CASE WHEN %(state)s::text = 'intent' THEN NULL ELSE clock_timestamp() END
@@ -82,6 +82,7 @@ def _parameters(intent: Intent) -> dict[str, Any]:
                 "raw_reply",
                 "raw_leading",
                 "raw_tail",
+                "raw_path",
                 "weight_version_dispatch",
                 "prompt_tokens",
                 "reused_tokens",

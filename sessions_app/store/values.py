@@ -180,6 +180,8 @@ class Intent:
     error_code: str | None = None
     error_text: str | None = None
     status_code: int | None = None
+    raw_path: int | None = None
+    """Of a refused request: node whose path `raw_leading` and `raw_tail` are a delta against."""
     client_params: str | None = None
     """JSON text of what the client's body said and `request_params` does not."""
 

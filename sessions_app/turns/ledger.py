@@ -19,7 +19,7 @@ from sessions_app.store import records
 from sessions_app.store.commit import LateReason, Unattached, keep_unattached
 from sessions_app.store.pool import LOST_CONNECTION, Database
 from sessions_app.store.values import Intent, SessionSettings
-from sessions_app.turns import explaining, recording
+from sessions_app.turns import explaining, recording, refusals
 from sessions_app.turns.matching import Matching
 from sessions_app.turns.positioning import History
 from sessions_app.turns.prepare import Prepared
@@ -101,8 +101,10 @@ class Ledger:
         arrival: Arrival,
         error: errors.TitoError,
         request: ChatRequest | None = None,
+        profile: Profile | None = None,
     ) -> None:
-        """Leave a record of a request that was refused. A session that is gone takes none."""
+        """Leave a record of a request that was refused. A session that is gone takes none. `profile`: of the
+        session, where preparing had begun."""
         if isinstance(error, errors.SessionNotFound | errors.NotReady):
             return
         intent = replace(
@@ -113,7 +115,10 @@ class Ledger:
             status_code=error.status,
             prepare_ms=(time.perf_counter() - arrival.started) * 1000,
         )
-        record_id = await records.insert(self._db, intent, with_head=False)
+        kept = None
+        if request is not None and profile is not None and isinstance(error, refusals.REPLAYABLE):
+            kept = await refusals.kept_of(self._db, settings, profile, request)
+        record_id = await records.insert(self._db, _with_kept(intent, kept), with_head=kept is not None)
         if request is None:
             return
         matcher = await self._matching.matcher_of(settings, arrival.headers)
@@ -190,6 +195,12 @@ class Ledger:
     async def kept(self, late: Unattached) -> None:
         """The end of an intent whose reply could not be stored as a node."""
         await _without_fail(keep_unattached(self._db, late))
+
+
+def _with_kept(intent: Intent, kept: refusals.Kept | None) -> Intent:
+    if kept is None:
+        return intent
+    return replace(intent, head=kept.head, raw_path=kept.path, raw_leading=kept.leading, raw_tail=kept.tail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class RawDelta:
 def raw_delta(request: ChatRequest, parent: AttachRow | None, spelling: Spelling | None) -> RawDelta:
     """How the client spelled the history it replayed. `spelling`: of the request, where it is known."""
     messages = request.messages
-    tail = _json_list(request, parent.node.message_count if parent else 0)
+    tail = texts_from(request, parent.node.message_count if parent else 0)
     spelling = spelling or Spelling(spelling_digest(request.spelled), 0, b"")
     digest = spelling.digest
     if parent is None:
@@ -138,7 +138,8 @@ def respelled(messages: Sequence[Any], stored: Sequence[PathMessage]) -> str:
     )
 
 
-def _json_list(request: ChatRequest, start: int) -> str:
+def texts_from(request: ChatRequest, start: int) -> str:
+    """The messages from `start` on as a JSON list, as they were spelled."""
     return "[" + ",".join(request.texts.text(index) for index in range(start, len(request.messages))) + "]"
 
 

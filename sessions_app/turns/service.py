@@ -204,7 +204,7 @@ class TurnService:
             refusal = error
         except RecursionError:
             refusal = errors.InvalidJson("invalid JSON body: nested too deeply")
-        await self.refuse(settings, request.arrival, refusal, request)
+        await self.refuse(settings, request.arrival, refusal, request, profile)
         raise refusal
 
     async def _prepared(self, settings: SessionSettings, profile: Profile, request: ChatRequest) -> Prepared:
@@ -223,11 +223,12 @@ class TurnService:
         arrival: Arrival,
         error: errors.TitoError,
         request: ChatRequest | None = None,
+        profile: Profile | None = None,
     ) -> None:
         """Leave a record of a request that was refused. A session that is gone is forgotten here too."""
         if isinstance(error, errors.SessionNotFound):
             self.forget(settings.id)
-        await self._ledger.refuse(settings, arrival, error, request)
+        await self._ledger.refuse(settings, arrival, error, request, profile)
 
     async def _generate(
         self, settings: SessionSettings, profile: Profile, outgoing: GenerationRequest, record_id: int

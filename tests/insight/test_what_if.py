@@ -10,7 +10,7 @@ from django.conf import settings
 
 from sessions_app.history.harness.profiles import BUILT_IN_PROFILES
 from sessions_app.history.matchers.registry import resolve_matcher
-from sessions_app.insight.what_if.asked import Asked, load_asked
+from sessions_app.insight.what_if.asked import Asked, load_requests
 from sessions_app.insight.what_if.renders import Rendered, rows_of_rerendering
 from sessions_app.insight.what_if.running import World, own_settings, run
 from sessions_app.insight.what_if.setup import Changes, Setup, setup_of
@@ -49,7 +49,7 @@ def setup(policy: str = "tree", matcher: str = "strict", **more: Any) -> Setup:
 def test_the_same_world_gives_the_same_forest(seeds: Seeds, name: str) -> None:
     session = Session.objects.get(pk=getattr(seeds, name))
     own = own_settings(session, settings.TITO.max_rollback)
-    placed = replay(load_asked(session.id), setup_of(own, Changes(), BUILT_IN_PROFILES)).placed
+    placed = replay(load_requests(session.id).asked, setup_of(own, Changes(), BUILT_IN_PROFILES)).placed
     stored = Node.objects.filter(session=session).order_by("seq")
     assert [(one.seq, one.parent, str(one.kind)) for one in placed] == list(
         stored.values_list("seq", "parent_seq", "attach_kind")
@@ -60,7 +60,7 @@ def test_the_same_world_gives_the_same_forest(seeds: Seeds, name: str) -> None:
 
 
 def test_requests_are_those_that_the_clients_sent(seeds: Seeds) -> None:
-    requests = load_asked(Session.objects.get(pk=seeds.busy).id)
+    requests = load_requests(Session.objects.get(pk=seeds.busy).id).asked
     respelled = next(one for one in requests if one.cause == "tool_arguments_spelling")
     assert respelled.messages[2]["tool_calls"][0]["function"]["arguments"] == '{"b":3,"a":2}'
 

@@ -1,11 +1,13 @@
-"""The requests of a session in commit order, as their clients spelled them. Reads only.
+"""The requests of a session as their clients spelled them: those that became nodes in commit order, and those
+that its policy refused. Reads only.
 
-Only requests that became nodes can be replayed: of refused ones the messages are not kept.
+Of other requests without a node (bad input, failed engines) no messages are kept: no policy would have served
+them.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -30,26 +32,58 @@ _TURNS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+_REFUSED = """
+    SELECT r.id, r.error_code, r.raw_path, r.raw_leading, r.raw_tail, r.message_count, h.identity, h.tools,
+        h.template_kwargs, h.template_fingerprint, h.tokenizer_fingerprint,
+        (SELECT e.cause FROM sessions_app_historyevent e
+         WHERE e.session_id = r.session_id AND e.record_id = r.id AND e.kind = 'refused' LIMIT 1),
+        (SELECT count(*) FROM sessions_app_node n
+         WHERE n.session_id = r.session_id AND n.committed_at <= r.finished_at)
+    FROM sessions_app_record r
+    JOIN sessions_app_requesthead h ON h.session_id = r.session_id AND h.digest = r.head_digest
+    WHERE r.session_id = %s AND r.state = 'refused' AND r.raw_path IS NOT NULL AND r.raw_tail IS NOT NULL
+    ORDER BY r.id
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What decides where a request attaches."""
+
+    cause: str | None
+    """Why it attached where it did, or was refused."""
+    identity: bytes
+    """What the engine saw at the head, or would have seen."""
+    tools: str | None
+    template_kwargs: str
+    template_fingerprint: str
+    tokenizer_fingerprint: str
+    messages: list[dict[str, Any]]
+    """The whole request as spelled. Messages that are repeated are one object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused(Request):
+    """One request that the session's policy refused. What would have been answered is not known."""
+
+    record: int
+    code: str
+    """Of the refusal."""
+    after: int
+    """Nodes that were there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(Request):
     """One request that was answered, and what became of it."""
 
     seq: int
     parent: int | None
     kind: str
-    cause: str | None
-    identity: bytes
-    """What the engine saw at the head."""
-    tools: str | None
-    template_kwargs: str
-    template_fingerprint: str
-    tokenizer_fingerprint: str
     prompt_tokens: int
     total_tokens: int
     reused_tokens: int
     completion: Ids
-    messages: list[dict[str, Any]]
-    """The whole request as spelled. Messages that are repeated are one object."""
     reply: dict[str, Any]
 
 
@@ -63,14 +97,47 @@ class RawTurn:
     reply: str | None
 
 
-def load_asked(session_id: UUID) -> list[Asked]:
-    """All of a session's; two statements."""
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Those of a session."""
+
+    asked: list[Asked]
+    refused: list[Refused]
+
+
+def load_requests(session_id: UUID) -> Requests:
+    """All of a session's that can be replayed; three statements."""
     with connection.cursor() as cursor:
         cursor.execute(_TURNS, [session_id])
         rows = cursor.fetchall()
+        cursor.execute(_REFUSED, [session_id])
+        refused = cursor.fetchall()
     messages = settled(attach.load_messages(ORM, session_id, [row[0] for row in rows]))
-    requests = raw_requests([RawTurn(row[0], row[1], *row[-2:]) for row in rows], messages)
-    return [_asked(row, *requests[row[0]]) for row in rows]
+    turns = [RawTurn(row[0], row[1], *row[-2:]) for row in rows]
+    own = _own_messages(messages)
+    requests, paths = raw_requests(turns, own), stored_paths(turns, own)
+    return Requests(
+        [_asked(row, *requests[row[0]]) for row in rows],
+        [_refused(row, paths[row[2]]) for row in refused if row[2] in paths],
+    )
+
+
+def _refused(row: Sequence[Any], path: list[dict[str, Any]]) -> Refused:
+    record, code, _path, leading, tail, count, identity, tools, kwargs, template, tokenizer, *rest = row
+    cause, after = rest
+    messages = [*respelled(path, leading)[:count], *json.loads(tail)]
+    return Refused(
+        record=record,
+        code=code,
+        after=after,
+        cause=cause,
+        identity=bytes(identity),
+        tools=tools,
+        template_kwargs=kwargs,
+        template_fingerprint=template,
+        tokenizer_fingerprint=tokenizer,
+        messages=messages,
+    )
 
 
 def _asked(row: Sequence[Any], messages: list[dict[str, Any]], reply: dict[str, Any]) -> Asked:
@@ -95,18 +162,33 @@ def _asked(row: Sequence[Any], messages: list[dict[str, Any]], reply: dict[str, 
     )
 
 
-def raw_requests(
-    turns: Sequence[RawTurn], messages: Iterable[PathMessage]
-) -> dict[int, tuple[list[dict[str, Any]], dict[str, Any]]]:
-    """Request and reply of each node of a forest, by seq; the turns in commit order."""
+Own = Mapping[int, list[dict[str, Any]]]
+"""Messages that each node added, by seq."""
+
+
+def _own_messages(messages: Iterable[PathMessage]) -> Own:
     own: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for message in messages:
         own[message.node_seq].append(json.loads(message.body))
-    found: dict[int, tuple[list[dict[str, Any]], dict[str, Any]]] = {}
+    return own
+
+
+def stored_paths(turns: Sequence[RawTurn], own: Own) -> dict[int | None, list[dict[str, Any]]]:
+    """The stored messages of the path to each node, by seq; the turns in commit order."""
     paths: dict[int | None, list[dict[str, Any]]] = {None: []}
     for turn in turns:
-        leading = _leading(turn, found, paths[turn.parent])
         paths[turn.seq] = [*paths[turn.parent], *own[turn.seq]]
+    return paths
+
+
+def raw_requests(
+    turns: Sequence[RawTurn], own: Own
+) -> dict[int, tuple[list[dict[str, Any]], dict[str, Any]]]:
+    """Request and reply of each node of a forest, by seq; the turns in commit order."""
+    paths = stored_paths(turns, own)
+    found: dict[int, tuple[list[dict[str, Any]], dict[str, Any]]] = {}
+    for turn in turns:
+        leading = _leading(turn, found, paths[turn.parent])
         *asked, reply = own[turn.seq]
         found[turn.seq] = ([*leading, *asked], reply)
     return found

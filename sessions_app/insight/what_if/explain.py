@@ -8,7 +8,7 @@ from sessions_app.history.causes import Cause
 from sessions_app.history.classify import classify
 from sessions_app.history.policies import Position
 from sessions_app.history.walk import match_length
-from sessions_app.insight.what_if.asked import Asked
+from sessions_app.insight.what_if.asked import Request
 from sessions_app.insight.what_if.forest import GrowingForest, Grown, Keys
 
 _COMPARED = 32
@@ -18,7 +18,7 @@ UNRELATED = frozenset({Cause.UNRELATED_HISTORY, Cause.SUBAGENT, Cause.SIDE_CALL,
 
 
 def cause_of(
-    forest: GrowingForest, asked: Asked, keys: Keys, decided: Position, active: Grown | None
+    forest: GrowingForest, asked: Request, keys: Keys, decided: Position, active: Grown | None
 ) -> Cause:
     """Why a request attached as decided. `active`: the active path's end, where the policy looked at it."""
     retried = forest.latest_asked(keys[-1] if keys else None, asked.identity)
@@ -35,14 +35,14 @@ def cause_of(
     return _named(asked) if cause is Cause.UNRELATED_HISTORY else cause
 
 
-def _named(asked: Asked) -> Cause:
+def _named(asked: Request) -> Cause:
     """An unrelated history under the name that serving gave it."""
     stored = Cause(asked.cause) if asked.cause else None
     return stored if stored in UNRELATED else Cause.UNRELATED_HISTORY
 
 
 def _other_head(
-    forest: GrowingForest, asked: Asked, keys: Keys, decided: Position, active: Grown | None
+    forest: GrowingForest, asked: Request, keys: Keys, decided: Position, active: Grown | None
 ) -> Grown | None:
     """What the request would have continued, had its head not changed."""
     if active is not None:
@@ -56,7 +56,7 @@ def _other_head(
     return found if len(found.path) > reached else None
 
 
-def _head_change(before: Asked, after: Asked) -> Cause:
+def _head_change(before: Request, after: Request) -> Cause:
     if before.tokenizer_fingerprint != after.tokenizer_fingerprint:
         return Cause.TOKENIZER_CHANGED
     if before.template_fingerprint != after.template_fingerprint:
@@ -70,7 +70,7 @@ def _canonical(tools: str | None) -> str | None:
     return None if tools is None else json.dumps(json.loads(tools), sort_keys=True)
 
 
-def _closest(forest: GrowingForest, asked: Asked, decided: Position) -> Grown | None:
+def _closest(forest: GrowingForest, asked: Request, decided: Position) -> Grown | None:
     """The leaf of the path beside the attach point that shares most leading messages with the request."""
     siblings: Sequence[int] = forest.children.get(decided.attach, [])[-_COMPARED:]
     if not siblings:

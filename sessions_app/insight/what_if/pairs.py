@@ -6,16 +6,18 @@ from dataclasses import dataclass
 
 from sessions_app.history.differences import accepts, message_difference
 from sessions_app.history.matchers.base import Message, MessageMatcher
-from sessions_app.insight.what_if.asked import Asked
-from sessions_app.insight.what_if.simulate import Placed, Replayed
+from sessions_app.insight.what_if.asked import Asked, Request
+from sessions_app.insight.what_if.simulate import Replayed, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A stored message and a replayed one that now counts as the same."""
 
-    seq: int
-    """Node whose request replayed it first."""
+    seq: int | None
+    """Node whose request replayed it first; None where that one was refused."""
+    record: int | None
+    """Record of that request, where it was refused."""
     index: int
     field: str
     """The field in which the old matcher saw a difference."""
@@ -32,20 +34,24 @@ def newly_accepted(
     seen: set[tuple[int, int]] = set()
     by_seq = {asked.seq: asked for asked in requests}
     for placed in replayed.placed:
-        if placed.parent is not None and placed.kind is not None:
-            yield from _pairs(by_seq[placed.seq], placed, replayed, before, seen)
+        for found in _pairs(by_seq[placed.seq], placed, replayed, before, seen):
+            yield Pair(placed.seq, None, *found)
+    for turned in replayed.turned:
+        for found in _pairs(turned.request, turned, replayed, before, seen):
+            yield Pair(None, turned.request.record, *found)
 
 
 def _pairs(
-    asked: Asked, placed: Placed, replayed: Replayed, before: MessageMatcher, seen: set[tuple[int, int]]
-) -> Iterator[Pair]:
-    assert placed.parent is not None
-    path = replayed.forest.nodes[placed.parent].path
+    asked: Request, verdict: Verdict, replayed: Replayed, before: MessageMatcher, seen: set[tuple[int, int]]
+) -> Iterator[tuple[int, str, str | None, str | None]]:
+    """Index, field and both values of each."""
+    if verdict.parent is None or verdict.kind is None:
+        return
+    path = replayed.forest.nodes[verdict.parent].path
     for index, stored, spelled in _different(path, asked.messages, seen):
-        if accepts(before, stored, spelled):
-            continue
-        difference = message_difference(index, stored, spelled, before)
-        yield Pair(asked.seq, index, difference.path, difference.stored, difference.replayed)
+        if not accepts(before, stored, spelled):
+            difference = message_difference(index, stored, spelled, before)
+            yield index, difference.path, difference.stored, difference.replayed
 
 
 def _different(

@@ -8,11 +8,11 @@ from typing import Any
 from uuid import UUID
 
 from sessions_app.history.causes import AttachKind
-from sessions_app.insight.what_if.asked import Asked
+from sessions_app.insight.what_if.asked import Asked, Requests
 from sessions_app.insight.what_if.pairs import Pair, newly_accepted
 from sessions_app.insight.what_if.renders import render_all, reused, rows_of_rerendering
 from sessions_app.insight.what_if.setup import Setup
-from sessions_app.insight.what_if.simulate import Placed, Replayed, replay
+from sessions_app.insight.what_if.simulate import Placed, Replayed, Turned, replay
 from sessions_app.rendering.protocol import Renderer
 
 PAIRS_KEPT = 100
@@ -26,6 +26,8 @@ class Tally:
 
     turns: int = 0
     refused: int = 0
+    """By the policy. What would have been answered is not known, so that a request which would no longer be
+    refused adds to no other count."""
     forks: int = 0
     """Retries among them."""
     retries: int = 0
@@ -56,6 +58,18 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Served:
+    """A request that was refused and would be served."""
+
+    record: int
+    code: str
+    """Of the refusal."""
+    kind: str
+    parent: int | None
+    cause: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SessionResult:
     """One session in both worlds."""
 
@@ -66,6 +80,8 @@ class SessionResult:
     causes_after: Mapping[str, int]
     changes: list[Change]
     change_count: int
+    served: list[Served]
+    served_count: int
     pairs: list[Pair]
     pair_count: int
     rerendered_rows: int | None
@@ -75,25 +91,29 @@ class SessionResult:
 
 
 def compare(
-    session_id: str, requests: Sequence[Asked], own: Setup, changed: Setup, renderer: Renderer | str | None
+    session_id: str, found: Requests, own: Setup, changed: Setup, renderer: Renderer | str | None
 ) -> SessionResult:
     """A session under its own setup and under a changed one.
 
     `renderer`: counts ids and re-renders; None = not asked for, a text = why there is none.
     """
-    replayed = replay(requests, changed)
+    requests = found.asked
+    replayed = replay(requests, changed, found.refused)
     pairs = list(newly_accepted(requests, replayed, own.matcher, changed.matcher))
     changes = list(_changes(requests, replayed.placed))
+    served = list(_served(replayed.turned))
     counted, rows, unavailable = _rendered(requests, replayed.placed, renderer)
     after_reused = counted if counted is not None else _reused(replayed)
     return SessionResult(
         session_id=session_id,
-        before=_before(requests),
+        before=_before(found),
         after=_after(replayed, after_reused),
         causes_before=_causes(asked.cause for asked in requests),
         causes_after=_causes(one.cause for one in replayed.placed),
         changes=list(islice(changes, CHANGES_KEPT)),
         change_count=len(changes),
+        served=served[:CHANGES_KEPT],
+        served_count=len(served),
         pairs=pairs[:PAIRS_KEPT],
         pair_count=len(pairs),
         rerendered_rows=rows,
@@ -115,11 +135,13 @@ def _rendered(
     return reused(placed, rendered), rows_of_rerendering(requests, placed, rendered), None
 
 
-def _before(requests: Sequence[Asked]) -> Tally:
+def _before(found: Requests) -> Tally:
+    requests = found.asked
     kinds = Counter(asked.kind for asked in requests)
     inner = {asked.parent for asked in requests}
     return Tally(
         turns=len(requests),
+        refused=len(found.refused),
         forks=kinds[AttachKind.FORK] + kinds[AttachKind.RETRY],
         retries=sum(asked.cause == "retry" for asked in requests),
         rollbacks=kinds[AttachKind.ROLLBACK],
@@ -133,7 +155,7 @@ def _after(replayed: Replayed, reused_tokens: int) -> Tally:
     kinds = Counter(one.kind for one in replayed.placed)
     return Tally(
         turns=len(replayed.placed) - kinds[None],
-        refused=kinds[None],
+        refused=kinds[None] + sum(one.kind is None for one in replayed.turned),
         forks=kinds[AttachKind.FORK] + kinds[AttachKind.RETRY],
         retries=sum(one.cause == "retry" for one in replayed.placed),
         rollbacks=kinds[AttachKind.ROLLBACK],
@@ -166,6 +188,13 @@ def _changes(requests: Sequence[Asked], placed: Sequence[Placed]) -> Iterable[Ch
             yield Change(asked.seq, asked.kind, asked.parent, asked.cause, kind, one.parent, cause)
 
 
+def _served(turned: Sequence[Turned]) -> Iterable[Served]:
+    for one in turned:
+        if one.kind is not None:
+            cause = str(one.cause) if one.cause is not None else None
+            yield Served(one.request.record, one.request.code, str(one.kind), one.parent, cause)
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """All sessions together."""
@@ -178,6 +207,8 @@ class Report:
     causes_before: Mapping[str, int]
     causes_after: Mapping[str, int]
     changed_turns: int
+    served: int
+    """Requests that were refused and would be served."""
     accepted_pairs: int
     rerendered_rows: int | None
     unavailable: Mapping[str, int]
@@ -202,7 +233,7 @@ RESULTS_KEPT = 200
 def report_of(changed: Mapping[str, object], results: Sequence[SessionResult]) -> Report:
     """The sum of all sessions."""
     rows = [result.rerendered_rows for result in results if result.rerendered_rows is not None]
-    ordered = sorted(results, key=lambda result: (-result.change_count, result.session_id))
+    ordered = sorted(results, key=lambda result: (-_differing(result), result.session_id))
     return Report(
         changed=changed,
         sessions=len(results),
@@ -211,11 +242,16 @@ def report_of(changed: Mapping[str, object], results: Sequence[SessionResult]) -
         causes_before=_summed(result.causes_before for result in results),
         causes_after=_summed(result.causes_after for result in results),
         changed_turns=sum(result.change_count for result in results),
+        served=sum(result.served_count for result in results),
         accepted_pairs=sum(result.pair_count for result in results),
         rerendered_rows=sum(rows) if rows else None,
         unavailable=Counter(result.unavailable for result in results if result.unavailable is not None),
-        results=[result for result in ordered if result.change_count or result.pair_count][:RESULTS_KEPT],
+        results=[result for result in ordered if _differing(result)][:RESULTS_KEPT],
     )
+
+
+def _differing(result: SessionResult) -> int:
+    return result.change_count + result.served_count + result.pair_count
 
 
 def compared(report: Mapping[str, Any]) -> list[UUID]:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from uuid import UUID
 
 from sessions_app.history.harness.profiles import HarnessProfile
-from sessions_app.insight.what_if.asked import load_asked
+from sessions_app.insight.what_if.asked import load_requests
 from sessions_app.insight.what_if.report import Report, SessionResult, compare, report_of
 from sessions_app.insight.what_if.setup import NO_HARNESS, Changes, Own, setup_of
 from sessions_app.models import ModelProfile, Session
@@ -57,7 +57,7 @@ def _results(
         roles = None if renderer is None or isinstance(renderer, str) else renderer.append_roles
         yield compare(
             session.id.hex,
-            load_asked(session.id),
+            load_requests(session.id),
             setup_of(own, Changes(), world.harnesses),
             setup_of(own, changes, world.harnesses, roles),
             renderer,

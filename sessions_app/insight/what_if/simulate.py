@@ -1,18 +1,20 @@
 """Where each request of a session would attach under a setup. Pure: the decisions are those of serving.
 
-The forest grows with each request that is not refused; its reply is the stored one. Invariant: under the
-session's own setup every request of a session that was served one turn at a time attaches where it did
-attach (tested).
+The forest grows with each request that was answered and is not refused; its reply is the stored one. Requests
+that were refused are placed too, and grow nothing: nobody knows their replies. Invariant: under the session's
+own setup every request of a session that was served one turn at a time attaches where it did attach, and what
+was refused is refused (tested).
 """
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sessions_app.errors import NonlinearHistory, RollbackTooDeep
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.history.policies import Position, position_linear, position_rollback, position_tree
 from sessions_app.history.policies.linear import nonlinear
-from sessions_app.insight.what_if.asked import Asked
+from sessions_app.insight.what_if.asked import Asked, Refused, Request
 from sessions_app.insight.what_if.explain import cause_of
 from sessions_app.insight.what_if.forest import GrowingForest, Grown, Keys
 from sessions_app.insight.what_if.setup import Setup
@@ -23,11 +25,10 @@ _RENDERED_ANEW = frozenset(
 """Causes of turns whose path matched, but whose ids the renderer could not continue."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """What would have become of one request."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What would become of a request."""
 
-    seq: int
     parent: int | None
     kind: AttachKind | None
     """None: refused."""
@@ -36,33 +37,74 @@ class Placed:
     """Code of the refusal."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed(Verdict):
+    """What would have become of a request that was answered."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turned(Verdict):
+    """What would have become of a request that was refused."""
+
+    request: Refused
+
+
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """A whole session under a setup."""
 
     placed: list[Placed]
+    """Requests that were answered, in commit order."""
+    turned: list[Turned]
+    """Requests that were refused, in the order they came."""
     forest: GrowingForest
 
 
-def replay(requests: Iterable[Asked], setup: Setup) -> Replayed:
-    """All requests, in commit order."""
+def replay(requests: Sequence[Asked], setup: Setup, refused: Sequence[Refused] = ()) -> Replayed:
+    """All requests of a session, those that were answered in commit order."""
     forest = GrowingForest(setup.matcher)
-    return Replayed([_place(forest, setup, asked) for asked in requests], forest)
+    placed: list[Placed] = []
+    turned: list[Turned] = []
+    waiting = deque(refused)
+    for asked in requests:
+        while waiting and waiting[0].after <= len(placed):
+            turned.append(_turn(forest, setup, waiting.popleft()))
+        placed.append(_place(forest, setup, asked))
+    return Replayed(placed, [*turned, *(_turn(forest, setup, one) for one in waiting)], forest)
 
 
 def _place(forest: GrowingForest, setup: Setup, asked: Asked) -> Placed:
+    """Where an answered request attaches; the forest grows by it."""
     keys = forest.keys_of(asked.messages)
+    found = _verdict(forest, setup, asked, keys)
+    if found.kind is not None:
+        forest.add(asked, found.parent, keys)
+        forest.passthrough = forest.passthrough or found.kind is AttachKind.PASSTHROUGH
+    return Placed(
+        seq=asked.seq, parent=found.parent, kind=found.kind, cause=found.cause, refused=found.refused
+    )
+
+
+def _turn(forest: GrowingForest, setup: Setup, request: Refused) -> Turned:
+    """Where a refused request would attach; the forest stays as it is."""
+    found = _verdict(forest, setup, request, forest.keys_of(request.messages))
+    return Turned(
+        request=request, parent=found.parent, kind=found.kind, cause=found.cause, refused=found.refused
+    )
+
+
+def _verdict(forest: GrowingForest, setup: Setup, asked: Request, keys: Keys) -> Verdict:
     active = _active(forest, setup)
     try:
         decided = _decided(forest, setup, asked, keys, active)
     except (RollbackTooDeep, NonlinearHistory) as error:
-        return Placed(asked.seq, None, None, None, error.code)
+        return Verdict(parent=None, kind=None, cause=None, refused=error.code)
     if _refuses_role(forest, setup, asked, decided):
-        return Placed(asked.seq, decided.attach, None, Cause.ROLE_NOT_APPENDABLE, "role_not_appendable")
-    placed = _placed(forest, asked, keys, decided, active)
-    forest.add(asked, decided.attach, keys)
-    forest.passthrough = forest.passthrough or decided.kind is AttachKind.PASSTHROUGH
-    return placed
+        cause = Cause.ROLE_NOT_APPENDABLE
+        return Verdict(parent=decided.attach, kind=None, cause=cause, refused="role_not_appendable")
+    return _attached(forest, asked, keys, decided, active)
 
 
 def _active(forest: GrowingForest, setup: Setup) -> Grown | None:
@@ -71,7 +113,9 @@ def _active(forest: GrowingForest, setup: Setup) -> Grown | None:
     return forest.nodes[forest.active] if looks and forest.active is not None else None
 
 
-def _decided(forest: GrowingForest, setup: Setup, asked: Asked, keys: Keys, active: Grown | None) -> Position:
+def _decided(
+    forest: GrowingForest, setup: Setup, asked: Request, keys: Keys, active: Grown | None
+) -> Position:
     if setup.policy == "rollback":
         decided = _rollback(forest, setup, asked, keys, active)
     elif setup.policy == "linear":
@@ -87,7 +131,7 @@ def _anew(setup: Setup) -> Position:
     return nonlinear(setup.on_nonlinear, "") if setup.policy == "linear" else Position(None, AttachKind.FORK)
 
 
-def _tree(forest: GrowingForest, asked: Asked, keys: Keys) -> Position:
+def _tree(forest: GrowingForest, asked: Request, keys: Keys) -> Position:
     found = forest.deepest(asked.messages, keys, asked.identity)
     return position_tree(
         found.checkpoint if found else None,
@@ -97,7 +141,7 @@ def _tree(forest: GrowingForest, asked: Asked, keys: Keys) -> Position:
 
 
 def _rollback(
-    forest: GrowingForest, setup: Setup, asked: Asked, keys: Keys, active: Grown | None
+    forest: GrowingForest, setup: Setup, asked: Request, keys: Keys, active: Grown | None
 ) -> Position:
     path = forest.path(active.asked.seq) if active else []
     return position_rollback(
@@ -108,7 +152,9 @@ def _rollback(
     )
 
 
-def _linear(forest: GrowingForest, setup: Setup, asked: Asked, keys: Keys, active: Grown | None) -> Position:
+def _linear(
+    forest: GrowingForest, setup: Setup, asked: Request, keys: Keys, active: Grown | None
+) -> Position:
     if forest.passthrough:
         found = forest.deepest(asked.messages, keys, None)
         again = found is None or found.asked.seq in forest.children
@@ -123,7 +169,7 @@ def _linear(forest: GrowingForest, setup: Setup, asked: Asked, keys: Keys, activ
     return position_linear(checkpoint, extends=extends, on_nonlinear=setup.on_nonlinear, session_id="")
 
 
-def _refuses_role(forest: GrowingForest, setup: Setup, asked: Asked, decided: Position) -> bool:
+def _refuses_role(forest: GrowingForest, setup: Setup, asked: Request, decided: Position) -> bool:
     """Policy `linear` leaves roles to the template."""
     if setup.append_roles is None or decided.attach is None or setup.policy == "linear":
         return False
@@ -131,9 +177,9 @@ def _refuses_role(forest: GrowingForest, setup: Setup, asked: Asked, decided: Po
     return not all(message.get("role") in setup.append_roles for message in new)
 
 
-def _placed(
-    forest: GrowingForest, asked: Asked, keys: Keys, decided: Position, active: Grown | None
-) -> Placed:
+def _attached(
+    forest: GrowingForest, asked: Request, keys: Keys, decided: Position, active: Grown | None
+) -> Verdict:
     kind, cause = decided.kind, None
     if kind is AttachKind.ROOT:
         cause = Cause.FIRST_TURN
@@ -142,4 +188,4 @@ def _placed(
         cause = stored if stored in _RENDERED_ANEW else cause_of(forest, asked, keys, decided, active)
         if kind is AttachKind.FORK and cause is Cause.RETRY:
             kind = AttachKind.RETRY
-    return Placed(asked.seq, decided.attach, kind, cause, None)
+    return Verdict(parent=decided.attach, kind=kind, cause=cause, refused=None)

@@ -72,6 +72,7 @@ def _lines(wanted: Wanted, report: Report) -> list[str]:
         f"forks saved: {report.forks_saved}",
         f"ids not tokenised again: {report.tokens_saved}",
         f"turns that attach otherwise: {report.changed_turns}",
+        f"refused requests that would be served: {report.served} of {report.before.refused}",
         f"newly accepted pairs: {report.accepted_pairs}",
     ]
     if report.rerendered_rows is not None:
@@ -96,9 +97,11 @@ def _session_lines(result: SessionResult) -> list[str]:
         was = f"{change.before_kind} of {change.before_parent} ({change.before_cause})"
         would = f"{change.after_kind} of {change.after_parent} ({change.after_cause})"
         lines.append(f"  node {change.seq}: {was} -> {would}")
+    for one in result.served[:_SHOWN]:
+        would = f"{one.kind} of {one.parent} ({one.cause})"
+        lines.append(f"  record {one.record}: refused ({one.code}) -> {would}")
     for pair in result.pairs[:_SHOWN]:
-        lines.append(
-            f"  message {pair.index} of node {pair.seq} now matches; {pair.field or 'message'} differs:"
-        )
+        where = f"record {pair.record}" if pair.seq is None else f"node {pair.seq}"
+        lines.append(f"  message {pair.index} of {where} now matches; {pair.field or 'message'} differs:")
         lines += [f"    stored   {pair.stored}", f"    replayed {pair.replayed}"]
     return lines
