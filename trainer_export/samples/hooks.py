@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from sessions_app.errors import SamplesFailed
 from trainer_export.samples.pickers import PICKERS, Picker
 from trainer_export.samples.postprocessors import PATTERNED, POSTPROCESSORS, Postprocessor
+from trainer_export.samples.returned import check_returned, facts_of
 from trainer_export.samples.sample import Sample
 from trainer_export.samples.values import JsonObject
 
@@ -41,10 +42,11 @@ class Hooks:
         """Picks and post-processes. Raises SamplesFailed for whatever a hook does wrong."""
         try:
             picked = _pick(self.picker, samples, session_metadata)
+            facts = facts_of(picked)
             rows = _returned(self.postprocessor(list(picked), session_metadata))
             for row in rows:
-                _check_row(row)
-        except Exception as error:
+                check_returned(row, facts)
+        except BaseException as error:  # hooks run in threads: what ends a thread must not end the server
             raise SamplesFailed(
                 f"session sample hook failed (picker={self.picker_name}, "
                 f"postprocessor={self.postprocessor_name}): {error}"
@@ -72,17 +74,6 @@ def _iterated(result: Any) -> list[Any]:
 def _returned(result: Any) -> list[Any]:
     """What a post-processor returned; None and other empty values mean no rows."""
     return _iterated(result) if inspect.iscoroutine(result) or result else []
-
-
-def _check_row(row: Any) -> None:
-    if not isinstance(row, Sample):
-        raise TypeError(f"postprocessor must return samples, got {type(row).__name__}")
-    if not 0 <= row.response_length <= len(row.tokens):
-        raise ValueError(f"response_length {row.response_length} does not fit {len(row.tokens)} tokens")
-    for field in ("loss_mask", "rollout_log_probs"):
-        values = getattr(row, field)
-        if values is not None and len(values) != row.response_length:
-            raise ValueError(f"{field} has {len(values)} values, response_length is {row.response_length}")
 
 
 def resolve_hooks(picker: str, postprocessor: str, *, allow_dotted: bool = True) -> Hooks:

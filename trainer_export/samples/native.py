@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sessions_app.errors import SamplesFailed
 from trainer_export.samples.align import prompt_lengths
 from trainer_export.samples.arguments import SamplesArguments
 from trainer_export.samples.cache import SampleCache
-from trainer_export.samples.codec.tensors import tensors_of
 from trainer_export.samples.hooks import Hooks
 from trainer_export.samples.identity import sample_ids
 from trainer_export.samples.payload import Gathered, gather
 from trainer_export.samples.proof import Count, RowProof, SessionProof, prove
+from trainer_export.samples.proof_row import kept_of
 from trainer_export.samples.reasons import Reason, nearest
 from trainer_export.samples.reconcile import reconcile
 from trainer_export.samples.rows import RowTurn, SampleRow
 from trainer_export.samples.rules import AssemblyRules
 from trainer_export.samples.sample import Sample
+from trainer_export.samples.settled import settle
 from trainer_export.samples.superseded import superseded_by
 from trainer_export.samples.values import JsonObject, Leaf, SessionForest, history_metadata
 
@@ -75,7 +75,7 @@ def session_rows(
     usable = cache if reconciled is forest else None
     gathered = gather(reconciled, arguments or SamplesArguments(), hooks, rules, usable)
     for sample in gathered.rows:
-        _as_arrays(sample)
+        settle(sample)
     dropped = _dropped(gathered)
     proof = prove(gathered.rows, forest.turns, _elsewhere(forest, gathered, dropped))
     return SessionRows(
@@ -107,17 +107,6 @@ def _report(
         count=count,
         empty_reason=None if gathered.rows else empty_reason,
     )
-
-
-def _as_arrays(sample: Sample) -> None:
-    """Whatever hooks made of the per-token fields, as arrays; null ones at what they default to."""
-    arrays = tensors_of(sample)
-    tokens, mask, logprobs = (arrays[name] for name in ("tokens", "loss_mask", "rollout_log_probs"))
-    if tokens is None:
-        raise SamplesFailed("tokens must not be null")
-    sample.tokens = tokens.astype(np.int32)
-    sample.loss_mask = np.ones(sample.response_length, np.uint8) if mask is None else mask
-    sample.rollout_log_probs = np.zeros(sample.response_length) if logprobs is None else logprobs
 
 
 def _dropped(gathered: Gathered) -> dict[int, DroppedLeaf]:
@@ -200,7 +189,7 @@ def _row(forest: SessionForest, sample: Sample, proof: RowProof, sample_id: str)
 
 
 def _turns(sample: Sample, proof: RowProof) -> tuple[RowTurn, ...]:
-    kept = {span.seq: span.length for span in sample.spans}
+    kept = kept_of(sample)
     return tuple(
         RowTurn(
             seq=turn.seq,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sessions_app.packing import Ids
 from trainer_export.samples.align import given_up, prompt_lengths, run_length
 from trainer_export.samples.reasons import Reason, after_stop
-from trainer_export.samples.sample import Sample
+from trainer_export.samples.sample import Sample, Span
 from trainer_export.samples.values import Turn
 
 Flags = npt.NDArray[np.bool_]
@@ -22,6 +22,17 @@ TRAINED = 0
 CODE = {reason: code for code, reason in enumerate(Reason, start=1)}
 
 
+def kept_of(sample: Sample) -> dict[int, int]:
+    """Sampled ids of each merged completion that are in the response still: a hook may have cut it short."""
+    return {span.seq: _left_of(span, sample) for span in sample.spans}
+
+
+def _left_of(span: Span, sample: Sample) -> int:
+    if span.start < sample.response_start:
+        return 0
+    return max(0, min(span.length, len(sample.tokens) - span.start))
+
+
 class RowView:
     """The per-token fields of a row, laid out over the whole path of its leaf."""
 
@@ -29,7 +40,8 @@ class RowView:
         self._sample = sample
         self.starts = {turn.seq: start for turn, start in prompt_lengths(sample.leaf)}
         self._given_up = given_up(sample.leaf)
-        self.kept = {span.seq: span.length for span in sample.spans}
+        self.kept = kept_of(sample)
+        self._merged = {span.seq: span.length for span in sample.spans}
         self.tokens: Ids = np.asarray(sample.tokens)
         size = max(len(self.tokens), sample.leaf.accumulated_ids.size)
         self.wanted: Flags = np.zeros(size, np.bool_)
@@ -54,6 +66,7 @@ class RowView:
         fed."""
         codes: Codes = np.full(turn.completion.size, CODE[self._beyond(turn)], np.uint8)
         kept = self.kept.get(turn.seq, 0)
+        codes[kept : self._merged.get(turn.seq, 0)] = CODE[Reason.POSTPROCESSOR]
         start = self.starts[turn.seq]
         place = slice(start, start + kept)
         codes[:kept] = TRAINED

@@ -7,6 +7,7 @@ a name here stands in `metadata` under `tito`. `accumulated_token_ids` is left o
 from collections.abc import Iterator
 from typing import Any
 
+from trainer_export.samples.rewards import number_of
 from trainer_export.samples.rows import SampleRow
 from trainer_export.samples.values import JsonObject
 from trainer_export.shapes.base import Place, Row, Shape, shape
@@ -91,7 +92,7 @@ def _ours(row: SampleRow) -> JsonObject:
 def _tool_time(metadata: JsonObject) -> float:
     metrics = metadata.get("agent_metrics")
     seconds: Any = metrics.get("total_tool_time") if isinstance(metrics, dict) else None
-    return float(seconds) if isinstance(seconds, int | float) else 0.0
+    return number_of(seconds) or 0.0
 
 
 def _speculative(row: SampleRow) -> JsonObject:
