@@ -11,6 +11,7 @@ from sessions_app.backends import json_wire, validation
 ROUTED_EXPERTS, INDEXER_TOPK = "routed_experts", "indexer_topk"
 RIDERS = (ROUTED_EXPERTS, INDEXER_TOPK)
 """Replay payloads of `meta_info`: stored outside the hot row, never handed to clients."""
+EXTENSION = "sglext"
 _LARGEST = 2**31 - 1
 """What a column of the store can hold."""
 _EXTRAS = ("spec_", "indexer_topk_num_layers", "matched_stop", "raw_logprobs")
@@ -73,26 +74,43 @@ def extras(meta: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in meta.items() if key.startswith(_EXTRAS)}
 
 
-def take_riders(meta: dict[str, Any]) -> dict[str, bytes]:
-    """Move the replay payloads out of `meta_info`: a null keeps the place of each. What is no base64 is
-    refused: it has no use."""
-    riders = {
-        kind: _decoded(meta[kind], f"meta_info.{kind}") for kind in RIDERS if meta.get(kind) is not None
-    }
-    meta.update(dict.fromkeys(riders))
+def extensions(parsed: dict[str, Any], choice: dict[str, Any]) -> list[dict[str, Any]]:
+    """The `sglext` blocks of newer SGLang builds, which stand beside `meta_info` and say some of it again."""
+    blocks = (parsed.get(EXTENSION), choice.get(EXTENSION))
+    return [block for block in blocks if isinstance(block, dict)]
+
+
+def take_riders(*holders: dict[str, Any]) -> dict[str, bytes]:
+    """Move the replay payloads out of `meta_info` and `sglext`: a null keeps the place of each. What is no
+    base64 is refused: it has no use."""
+    riders: dict[str, bytes] = {}
+    for holder in holders:
+        for kind in RIDERS:
+            if holder.get(kind) is None:
+                continue
+            payload = _decoded(holder[kind], f"meta_info.{kind}")
+            if riders.setdefault(kind, payload) != payload:
+                raise errors.UpstreamInvalidReply(f"invalid engine reply: two sources of {kind} disagree")
+            holder[kind] = None
     return riders
 
 
 def client_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
-    """A chat reply as clients see it: no replay payload in any choice. Shares what it does not change."""
-    return {**reply, "choices": [_without_riders(choice) for choice in reply.get("choices", [])]}
+    """A chat reply as clients see it: no replay payload anywhere. Shares what it does not change."""
+    choices = [_without_riders(choice) for choice in reply.get("choices", [])]
+    return {**_bare(reply, EXTENSION), "choices": choices}
 
 
 def _without_riders(choice: Any) -> Any:
-    meta = choice.get("meta_info") if isinstance(choice, dict) else None
-    if not isinstance(meta, dict) or not any(kind in meta for kind in RIDERS):
-        return choice
-    return {**choice, "meta_info": {key: value for key, value in meta.items() if key not in RIDERS}}
+    return _bare(_bare(choice, "meta_info"), EXTENSION) if isinstance(choice, dict) else choice
+
+
+def _bare(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The holder with one of its objects freed of replay payloads."""
+    inner = holder.get(name)
+    if not isinstance(inner, dict) or not any(kind in inner for kind in RIDERS):
+        return holder
+    return {**holder, name: {key: value for key, value in inner.items() if key not in RIDERS}}
 
 
 def _decoded(value: object, name: str) -> bytes:

@@ -86,7 +86,7 @@ def read_chat(answer: Answer, request: GenerationRequest, vocab_size: int) -> Ge
         reply_text=answer.body.decode(),
         headers=answer.headers,
         worker=answer.worker,
-        **common_fields(meta, raw_reason, request.prompt_ids.size),
+        **common_fields(meta, raw_reason, request.prompt_ids.size, *replies.extensions(parsed, choice)),
     )
 
 
@@ -105,6 +105,8 @@ def _check_second_sources(parsed: dict[str, Any], choice: dict[str, Any], prompt
     for holder, name in ((choice, "choices[0].prompt_token_ids"), (parsed, "prompt_token_ids")):
         if holder.get("prompt_token_ids") is not None:
             validation.same_prompt(holder["prompt_token_ids"], name, prompt)
+    for block in replies.extensions(parsed, choice):
+        _check_extension(block, prompt, ids)
     usage = replies.usage(parsed)
     if type(usage.get("completion_tokens")) is int:
         validation.same_length(
@@ -112,3 +114,13 @@ def _check_second_sources(parsed: dict[str, Any], choice: dict[str, Any], prompt
         )
     if type(usage.get("prompt_tokens")) is int:
         validation.prompt_tokens(usage["prompt_tokens"], "usage.prompt_tokens", prompt.size)
+
+
+def _check_extension(block: dict[str, Any], prompt: Ids, ids: Ids) -> None:
+    """What `sglext` says of the ids; the sampled ones are a list for each choice."""
+    if block.get("input_ids") is not None:
+        validation.same_prompt(block["input_ids"], "sglext.input_ids", prompt)
+    told = block.get("output_ids")
+    if told is not None:
+        nested = isinstance(told, list) and len(told) == 1 and isinstance(told[0], list)
+        validation.same_ids(told[0] if nested else told, "sglext.output_ids", ids)

@@ -30,7 +30,9 @@ def sampled(meta: dict[str, Any], vocab_size: int) -> tuple[Ids, Logprobs]:
     return validation.sampled_pairs(meta["output_token_logprobs"], LOGPROB_LIST, vocab_size)
 
 
-def common_fields(meta: dict[str, Any], raw_reason: str | None, sent: int) -> dict[str, Any]:
+def common_fields(
+    meta: dict[str, Any], raw_reason: str | None, sent: int, *extensions: dict[str, Any]
+) -> dict[str, Any]:
     """The fields of a Generation that both replies fill alike. `sent`: length of the prompt."""
     return {
         "finish_reason": validation.finish_reason(raw_reason),
@@ -41,5 +43,5 @@ def common_fields(meta: dict[str, Any], raw_reason: str | None, sent: int) -> di
         "cached_tokens": replies.optional_count(meta, "cached_tokens"),
         "engine_seconds": replies.optional_seconds(meta, "e2e_latency"),
         "extras": replies.extras(meta),
-        "side": replies.take_riders(meta),
+        "side": replies.take_riders(meta, *extensions),
     }

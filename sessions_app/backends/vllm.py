@@ -62,8 +62,7 @@ class VllmGenerate(HttpBackend):
         parsed = replies.parse_object(answer.body)
         choice = replies.first_choice(parsed)
         ids = token_ids(choice, self._vocab_size)
-        logprobs = chosen_logprobs(choice)
-        validation.same_length(ids.size, "choices[0].token_ids", logprobs.size, "choices[0].logprobs.content")
+        logprobs = chosen_logprobs(choice, ids)
         fields = common_fields(parsed, choice, ids, request.prompt_ids.size)
         if choice.get("prompt_token_ids") is not None:
             validation.same_prompt(

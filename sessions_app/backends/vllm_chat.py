@@ -55,8 +55,7 @@ class VllmChat(HttpBackend):
         parsed = replies.parse_object(answer.body)
         choice = replies.first_choice(parsed)
         ids = token_ids(choice, self._vocab_size)
-        logprobs = chosen_logprobs(choice)
-        validation.same_length(ids.size, "choices[0].token_ids", logprobs.size, "choices[0].logprobs.content")
+        logprobs = chosen_logprobs(choice, ids)
         fed = _fed(parsed, choice, self._vocab_size)
         return Generation(
             ids=ids,

@@ -15,7 +15,7 @@ from sessions_app.backends.headers import SESSION_ID
 from sessions_app.backends.http_backend import HttpBackend
 from sessions_app.backends.sampling import SamplingNames
 from sessions_app.backends.vllm import VLLM_NAMES
-from sessions_app.backends.vllm_reply import common_fields, logprob_block
+from sessions_app.backends.vllm_reply import common_fields, logprob_block, named_ids
 from sessions_app.rendering.protocol import Ids
 
 _FORCED = {
@@ -26,7 +26,6 @@ _FORCED = {
     "skip_special_tokens": False,
     "stream": False,
 }
-_PREFIX = "token_id:"
 
 
 class VllmCompletions(HttpBackend):
@@ -82,7 +81,7 @@ class VllmCompletions(HttpBackend):
 def _sampled_ids(choice: dict[str, Any], vocab_size: int) -> Ids:
     """From `token_ids`, or from the names beside the logprobs; where both are there they agree."""
     names = logprob_block(choice, "tokens")
-    named = [int(name.removeprefix(_PREFIX)) for name in names] if all(map(_is_id, names)) else None
+    named = named_ids(names)
     told = choice.get("token_ids")
     if told is None and named is None:
         raise errors.UpstreamMissingTokenIds("invalid engine reply: choices[0].token_ids is missing")
@@ -90,10 +89,6 @@ def _sampled_ids(choice: dict[str, Any], vocab_size: int) -> Ids:
     if told is not None and named is not None:
         validation.same_ids(named, "choices[0].logprobs.tokens", ids)
     return ids
-
-
-def _is_id(name: object) -> bool:
-    return isinstance(name, str) and name.startswith(_PREFIX) and name[len(_PREFIX) :].isdecimal()
 
 
 def _check_prompt(choice: dict[str, Any], counted: int | None, sent: Ids) -> None:

@@ -1,5 +1,6 @@
 """What the replies of vLLM's endpoints have in common."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,9 @@ from sessions_app.backends import reply as replies
 from sessions_app.backends import validation
 from sessions_app.backends.base import Logprobs
 from sessions_app.rendering.protocol import Ids
+
+_PREFIX = "token_id:"
+_NAMED_ID = re.compile(r"token_id:[0-9]{1,18}")
 
 
 def token_ids(choice: Mapping[str, Any], vocab_size: int) -> Ids:
@@ -25,14 +29,27 @@ def logprob_block(choice: Mapping[str, Any], key: str) -> list[Any]:
     return validation.json_list(block[key], f"choices[0].logprobs.{key}")
 
 
-def chosen_logprobs(choice: Mapping[str, Any]) -> Logprobs:
-    """Logprobs of the sampled ids from `logprobs.content[]`."""
+def chosen_logprobs(choice: Mapping[str, Any], ids: Ids) -> Logprobs:
+    """Logprobs of the sampled ids from `logprobs.content[]`, which may name those ids as well."""
+    name = "choices[0].logprobs.content"
     content = logprob_block(choice, "content")
     if not set(map(type, content)) <= {dict}:
-        raise errors.UpstreamInvalidReply(
-            "invalid engine reply: choices[0].logprobs.content must hold objects"
-        )
-    return validation.logprobs([entry.get("logprob") for entry in content], "choices[0].logprobs.content")
+        raise errors.UpstreamInvalidReply(f"invalid engine reply: {name} must hold objects")
+    logprobs = validation.logprobs([entry.get("logprob") for entry in content], name)
+    validation.same_length(ids.size, "choices[0].token_ids", logprobs.size, name)
+    named = named_ids([entry.get("token") for entry in content])
+    if named is not None:
+        validation.same_ids(named, name, ids)
+    return logprobs
+
+
+def named_ids(names: list[Any]) -> list[int] | None:
+    """Ids of `token_id:N` names; None where the server names tokens otherwise."""
+    return [int(name.removeprefix(_PREFIX)) for name in names] if all(map(_is_id, names)) else None
+
+
+def _is_id(name: object) -> bool:
+    return isinstance(name, str) and _NAMED_ID.fullmatch(name) is not None
 
 
 def common_fields(parsed: dict[str, Any], choice: dict[str, Any], ids: Ids, fed: int) -> dict[str, Any]:

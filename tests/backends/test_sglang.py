@@ -192,11 +192,62 @@ async def test_usage_that_counts_otherwise_is_refused():
             await generate(engine)
 
 
-def _with_token_ids(token_ids: list[int], **top: Any) -> bytes:
-    choice = {
+@pytest.mark.parametrize("place", ["top", "choice"])
+async def test_replay_payloads_of_newer_builds_are_taken_from_sglext(place):
+    rows = np.arange(6, dtype="<i4").tobytes()
+    block = {"routed_experts": base64.b64encode(rows).decode(), "cached_tokens_details": {"device": 3}}
+    top, choice = ({"sglext": block}, {}) if place == "top" else ({}, {"sglext": block})
+    async with FakeEngine() as engine:
+        engine.script(Status(200, {}, _with_token_ids([104, 258], choice, **top)))
+        done = await generate(engine)
+    assert done.side == {"routed_experts": rows}
+    shown = json.dumps(client_reply(done.reply))
+    assert "routed_experts" not in shown
+    assert "cached_tokens_details" in shown
+
+
+async def test_two_sources_of_replay_rows_must_agree():
+    meta = {"routed_experts": base64.b64encode(bytes(4)).decode()}
+    async with FakeEngine() as engine:
+        for other in (bytes(4), bytes(8)):
+            block = {"routed_experts": base64.b64encode(other).decode()}
+            engine.script(Status(200, {}, _with_token_ids([104, 258], meta=meta, sglext=block)))
+        assert (await generate(engine)).side == {"routed_experts": bytes(4)}
+        with pytest.raises(errors.UpstreamInvalidReply, match="routed_experts"):
+            await generate(engine)
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ({"input_ids": [257, 104, 105, 258], "output_ids": [[104, 258]]}, None),
+        ({"output_ids": [104, 258]}, None),
+        ("odd", None),
+        ({"input_ids": [257, 104, 105]}, errors.EngineTokenMismatch),
+        ({"output_ids": [[104, 99]]}, errors.UpstreamTokenCountMismatch),
+        ({"output_ids": [[104, 258], [104, 258]]}, errors.UpstreamTokenCountMismatch),
+        ({"output_ids": "104"}, errors.UpstreamTokenCountMismatch),
+    ],
+)
+async def test_ids_of_sglext_are_a_second_source(block, expected):
+    async with FakeEngine() as engine:
+        engine.script(Status(200, {}, _with_token_ids([104, 258], sglext=block)))
+        if expected is None:
+            assert (await generate(engine)).ids.tolist() == [104, 258]
+            return
+        with pytest.raises(expected, match="sglext"):
+            await generate(engine)
+
+
+def _with_token_ids(
+    token_ids: list[int], choice: dict[str, Any] | None = None, meta: dict[str, Any] | None = None, **top: Any
+) -> bytes:
+    counted = {"output_token_logprobs": [[-0.1, 104, "h"], [-0.2, 258, None]], "completion_tokens": 2}
+    whole = {
         "message": {"content": "h"},
         "finish_reason": "stop",
         "token_ids": token_ids,
-        "meta_info": {"output_token_logprobs": [[-0.1, 104, "h"], [-0.2, 258, None]], "completion_tokens": 2},
+        "meta_info": counted | (meta or {}),
+        **(choice or {}),
     }
-    return json.dumps({"choices": [choice], **top}).encode()
+    return json.dumps({"choices": [whole], **top}).encode()

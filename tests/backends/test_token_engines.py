@@ -156,6 +156,28 @@ async def test_a_missing_vllm_logprob_is_an_error_and_never_zero():
             await generate("vllm", engine)
 
 
+@pytest.mark.parametrize(
+    ("names", "accepted"),
+    [
+        (["token_id:104", "token_id:258"], True),
+        (["h", "token_id:258"], True),
+        (["h", None], True),
+        (["token_id:" + "9" * 5000] * 2, True),
+        (["token_id:258", "token_id:104"], False),
+    ],
+)
+async def test_names_beside_vllms_logprobs_are_a_second_source(names, accepted):
+    content = [{"token": name, "logprob": -0.5} for name in names]
+    choice = {"token_ids": [104, 258], "logprobs": {"content": content}, "finish_reason": "stop"}
+    async with FakeEngine() as engine:
+        engine.script(Status(200, {}, json.dumps({"choices": [choice]}).encode()))
+        if accepted:
+            assert (await generate("vllm", engine)).ids.tolist() == [104, 258]
+            return
+        with pytest.raises(errors.UpstreamTokenCountMismatch):
+            await generate("vllm", engine)
+
+
 @pytest.mark.parametrize("name", TOKEN_ENGINES)
 async def test_engines_of_ids_leave_the_message_to_the_renderer(name):
     async with FakeEngine() as engine:
