@@ -80,3 +80,20 @@ def test_a_terminated_process_lets_its_turns_end(tmp_path) -> None:
             assert server.stop() in (0, -15)
             assert pending.result().status == 200
         assert Node.objects.filter(session_id=session).count() == 1
+
+
+def test_draining_ends_at_its_limit_and_the_turn_that_was_not_done_has_an_end(tmp_path) -> None:
+    with FakeEngine() as engine:
+        surroundings = {**environment(tmp_path, engine), "TITO_DRAIN_S": "1"}
+        with web_processes(1, surroundings) as (server,), ThreadPoolExecutor(1) as pool:
+            session, gate = server.client.create(), threading.Event()
+            engine.script(Reply([100, 2], message=says("ab"), gate=gate))
+            pending = pool.submit(server.client.chat, session, [user("hello")])
+            engine.wait_seen(1)
+            server.stop()  # fails where it waits for the engine, which may take ten minutes
+            gate.set()
+            pending.exception(30)
+        call_command("recover", "--older-than-s", "0")
+        record = Record.objects.get(session_id=session)
+        assert record.state in ("cancelled", "lost")
+        assert not Node.objects.filter(session_id=session).exists()
