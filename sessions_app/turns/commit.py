@@ -24,6 +24,7 @@ from sessions_app.store import attach, commit
 from sessions_app.store.commit import LateReason, LockedSession, Unattached
 from sessions_app.store.pool import LOST_CONNECTION, Database, Transaction
 from sessions_app.store.values import NewEvent, NewMessage, NewNode, Reply
+from sessions_app.turns.explaining import in_force
 from sessions_app.turns.positioning import NEVER_A_REPLY
 from sessions_app.turns.prepare import Prepared
 from sessions_app.turns.reasons import text_field
@@ -89,7 +90,7 @@ async def _commit_moved(transaction: Transaction, prepared: Prepared, node: NewN
         )
         return Committed(None, AttachKind(node.attach_kind), cause, reason)
     assert locked is not None
-    node = await _beside(transaction, node, locked)
+    node = await _beside(transaction, prepared, node, locked)
     seq = await commit.commit_node(transaction, node)
     assert seq is not None
     return Committed(seq, AttachKind(node.attach_kind), _cause(node.cause))
@@ -126,7 +127,9 @@ def unattached(
     )
 
 
-async def _beside(transaction: Transaction, node: NewNode, locked: LockedSession) -> NewNode:
+async def _beside(
+    transaction: Transaction, prepared: Prepared, node: NewNode, locked: LockedSession
+) -> NewNode:
     """The node at the version now: still an append if nobody continued its parent, else a concurrent
     sibling.
     """
@@ -136,7 +139,7 @@ async def _beside(transaction: Transaction, node: NewNode, locked: LockedSession
     parent = node.parent.seq if node.parent else None
     if not await attach.load_newest_children(transaction, node.session_id, parent, 1):
         return node
-    event = NewEvent("fork", Cause.CONCURRENT, compared_seq=locked.active_seq)
+    event = in_force(NewEvent("fork", Cause.CONCURRENT, compared_seq=locked.active_seq), prepared.history)
     return replace(
         node,
         attach_kind=AttachKind.FORK,
@@ -210,7 +213,7 @@ def _reply_events(prepared: Prepared, prefix_key: bytes | None, reply: Reply) ->
         events.append(NewEvent("notice", Cause.TWIN, compared_seq=prepared.retry_of))
     if reply.ill_formed:
         events.append(NewEvent("notice", Cause.ILL_FORMED))
-    return events
+    return [in_force(event, prepared.history) for event in events]
 
 
 def _cause(cause: str | None) -> Cause | None:

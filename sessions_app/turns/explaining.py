@@ -69,7 +69,7 @@ async def explain(
     kind = attachment.kind
     retried = await _retried(db, session_id, history, attachment, head)
     if retried is not None:
-        event = NewEvent(kind=_event_kind(kind, Cause.RETRY), cause=Cause.RETRY, compared_seq=retried.seq)
+        event = await _retry_event(db, session_id, history, kind, retried)
         return Explanation(Cause.RETRY, event, retried.seq, retried.prefix_key)
     other_head = await _other_head(db, session_id, history, attachment, head)
     if other_head is not None:
@@ -91,6 +91,19 @@ async def _retried(
     parent = attachment.parent.node.seq if attachment.parent else None
     linear = attachment.active is not None
     return node if node is not None and (linear or node.parent_seq == parent) else None
+
+
+async def _retry_event(
+    db: Executor, session_id: UUID, history: History, kind: AttachKind, retried: NodeRow
+) -> NewEvent:
+    """The request ends where the stored reply stands: that is what differs."""
+    event = NewEvent(_event_kind(kind, Cause.RETRY), Cause.RETRY, compared_seq=retried.seq)
+    messages = await attach.load_messages(db, session_id, [retried.seq])
+    difference = first_difference([json.loads(one.body) for one in messages[-1:]], [], history.matcher)
+    if difference is None:
+        return event
+    index = len(history.messages)
+    return replace(event, message_index=index, field=difference.path, stored_value=difference.stored)
 
 
 async def _other_head(
@@ -195,6 +208,13 @@ async def explain_refusal(
     db: Executor, session_id: UUID, history: History, error: TitoError
 ) -> list[NewEvent]:
     """The event of a refused extension: why the request could not continue. [] where none is due."""
+    events = await _refusal_events(db, session_id, history, error)
+    return [in_force(event, history) for event in events]
+
+
+async def _refusal_events(
+    db: Executor, session_id: UUID, history: History, error: TitoError
+) -> list[NewEvent]:
     if isinstance(error.__cause__, RendererRefused):
         return [NewEvent("refused", Cause(error.__cause__.cause), detail=str(error.__cause__))]
     cause = _REFUSED_FOR.get(type(error))
@@ -213,6 +233,11 @@ async def explain_refusal(
         changed = error.cause if isinstance(error, NonlinearHistory) else None
         cause = Cause(changed) if changed else Cause.CONCURRENT  # the path has moved since it was refused
     return [replace(difference_event("refused", cause, history, closest), detail=str(error))]
+
+
+def in_force(event: NewEvent, history: History) -> NewEvent:
+    """The event with the matcher that decided."""
+    return event if event.matcher else replace(event, matcher=history.matcher.name)
 
 
 def difference_event(kind: str, cause: Cause, history: History, closest: Closest) -> NewEvent:

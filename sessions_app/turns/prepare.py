@@ -158,7 +158,7 @@ class Preparation:
             raw=raw,
             retry_of=why.retry_of,
             retried_key=why.retried_key,
-            events=tuple(events),
+            events=tuple(explaining.in_force(event, history) for event in events),
             counters=counters_of(settings, kind, cause, prompt, attachment),
             passthrough=kind is AttachKind.PASSTHROUGH,
             max_new_tokens=room(settings, prompt),

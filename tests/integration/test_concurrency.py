@@ -209,6 +209,31 @@ def test_a_stored_reply_is_replayed_after_a_restart(tmp_path) -> None:
         assert streamed.code == "idempotency_conflict"
 
 
+@pytest.mark.parametrize(
+    ("options", "headers"), [({}, {"Idempotency-Key": "k"}), ({"retry_policy": "replay"}, {})]
+)
+def test_a_reply_answers_for_a_time(tmp_path, options: dict[str, str], headers: dict[str, str]) -> None:
+    with toy_server(tmp_path, TITO_IDEMPOTENCY_TTL_S="1", TITO_REPLAY_WINDOW_S="1") as (client, engine):
+        session = client.create(**options)
+
+        def generated() -> Answer | None:
+            answer = client.chat(session, [user("hello")], headers)
+            return None if "x-tito-replayed" in answer.headers else answer
+
+        engine.script(Reply([100, 2], message=says("ab")), Reply([102, 2], message=says("ok")))
+        assert generated()
+        assert generated() is None
+        assert eventually(generated).headers["x-tito-attach"] == "retry"
+
+
+def test_a_key_belongs_to_its_session(toy: Toy) -> None:  # noqa: F811
+    client, engine = toy
+    key = {"Idempotency-Key": "k7"}
+    engine.script(Reply([100, 2], message=says("ab")), Reply([102, 2], message=says("ok")))
+    answers = [client.chat(client.create(), [user("hello")], key) for _ in range(2)]
+    assert [reply_of(answer)["content"] for answer in answers] == ["ab", "ok"]
+
+
 def test_a_late_reply_is_replayed_too(toy: Toy, pool) -> None:  # noqa: F811
     client, engine = toy
     session, history = started(client, engine, history_policy="rollback")

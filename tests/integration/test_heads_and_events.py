@@ -1,5 +1,6 @@
 """What the engine would see at the head is part of a checkpoint's identity; odd turns tell their reason."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from sessions_app.models import HistoryEvent
-from tests.client import Client, user
+from tests.client import Client, reply_of, user
 from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.families import family_server
 from tests.integration.test_cases import says
@@ -85,6 +86,33 @@ def test_an_event_names_the_first_difference_and_the_matcher_that_would_have_mat
     served = talk.client.get(talk.session, "?leaf=0")["metadata"]["accumulated_token_ids"]
     assert served[: event.token_index] == talk.fed[: event.token_index]
     assert served[event.token_index] != talk.fed[event.token_index]
+
+
+@pytest.mark.parametrize("policy", ["tree", "rollback", "linear"])
+def test_of_a_retry_the_missing_reply_is_the_difference(pair: Pair, policy: str) -> None:
+    talk = Talk(pair, history_policy=policy)
+    talk.turn("one")
+    talk.send([user("one")])
+    event = HistoryEvent.objects.get(session_id=talk.session)
+    assert (event.cause, event.compared_seq, event.message_index) == ("retry", 0, 1)
+    assert (event.field, event.replayed_value) == ("messages", None)
+    assert json.loads(event.stored_value) == {"role": "assistant", "content": "re one"}
+
+
+def test_every_event_names_the_matcher_in_force(pair: Pair) -> None:
+    talk = Talk(pair)
+    talk.turn("one")
+    talk.send([user("one")], "re one", model="other")
+    talk.send([user("other")])
+    talk.send([user("one")], tools=[TOOL])
+    talk.engine.script(Reply([30], message=says("cut"), finish="length"))
+    cut = talk.client.chat(talk.session, [user("cut")])
+    talk.send([user("cut"), reply_of(cut), user("on")])
+    events = HistoryEvent.objects.filter(session_id=talk.session)
+    assert {"retry", "twin", "tools_changed", "truncated_parent"} <= set(
+        events.values_list("cause", flat=True)
+    )
+    assert set(events.values_list("matcher", flat=True)) == {"strict"}
 
 
 def test_values_of_an_event_are_cut(pair: Pair) -> None:
