@@ -5,6 +5,7 @@ prompt's tail (a known fault) and is only compared. A cancelled request is abort
 """
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from sessions_app.backends import json_wire, validation
@@ -45,11 +46,12 @@ class SglangGenerate(HttpBackend):
     name = "sglang-generate"
     speaks_chat = False
     affinity = ROUTING_KEY
+    sampling_names: Mapping[str, str] = _NAMES
 
     def __init__(self, dispatcher: Dispatcher, vocab_size: int, flags: EngineFlags) -> None:
         super().__init__(dispatcher, vocab_size)
         self._flags = flags
-        self._sampling = SamplingNames(self.name, "max_new_tokens", _NAMES)
+        self._sampling = SamplingNames(self.name, "max_new_tokens", self.sampling_names)
 
     def build_body(self, request: GenerationRequest) -> dict[str, Any]:
         """Everything but the `rid`, which is made for each attempt."""

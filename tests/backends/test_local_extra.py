@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from sessions_app.backends.flags import EngineFlags
+from sessions_app.backends.local.backend import LocalProtocol
 from sessions_app.backends.local.smollm2 import WHEEL, model_folder
+from tests.backends.requests import VOCAB_SIZE, make_dispatcher, make_request
 from tito_project.embedded import assembly
 from tito_project.embedded.assembly import Assembly
 from tito_project.embedded.errors import ServiceError
@@ -54,3 +57,26 @@ def test_the_steps_stand_where_a_user_looks(file):
     assert "pip install -r requirements-local.txt" in text
     assert f"pip install --no-deps {WHEEL}" in text
     assert "up --engine local" in text
+
+
+def test_what_the_local_engine_does_not_know_is_dropped_with_a_warning(caplog):
+    protocol = LocalProtocol(make_dispatcher("http://127.0.0.1:9"), VOCAB_SIZE, EngineFlags())
+    known = {"temperature": 0.5, "stop": ["a"], "seed": 3, "max_tokens": 7}
+    unknown = {"frequency_penalty": 1.0, "logit_bias": {"5": 1}}
+    for _ in range(2):
+        sent = protocol.build_body(make_request(body={**known, **unknown}))["sampling_params"]
+    assert (sent["temperature"], sent["stop"], sent["sampling_seed"], sent["max_new_tokens"]) == (
+        0.5,
+        ["a"],
+        3,
+        7,
+    )
+    assert not unknown.keys() & sent.keys()
+    assert [unknown.keys() & set(record.getMessage().split("'")) for record in caplog.records] == [
+        {"frequency_penalty"}, {"logit_bias"},
+    ]  # fmt: skip
+
+
+def test_every_field_that_is_passed_on_is_read_by_the_local_engine():
+    source = (ROOT / "sessions_app/backends/local/request.py").read_text(encoding="utf-8")
+    assert all(f'"{name}"' in source for name in LocalProtocol.sampling_names.values())

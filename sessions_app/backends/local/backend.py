@@ -13,11 +13,16 @@ from sessions_app.backends.http import ConnectFailed, HttpReply
 from sessions_app.backends.local.sharing import SharedEngine
 from sessions_app.backends.sglang_generate import SglangGenerate
 
+_SAME_NAME = (
+    "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop", "stop_token_ids", "ignore_eos",
+)  # fmt: skip
+
 
 class LocalProtocol(SglangGenerate):
-    """The native protocol, with the one field that only our engine knows."""
+    """The native protocol, with fewer sampling fields and the one that only our engine knows."""
 
     name = "local"
+    sampling_names = {**{name: name for name in _SAME_NAME}, "seed": "sampling_seed"}
 
     def build_body(self, request: GenerationRequest) -> dict[str, Any]:
         """`return_raw_logprobs` of a chat body asks for the model's own logprobs as well."""
