@@ -43,8 +43,7 @@ def _padded(values: Any, length: int, fill: int, *, on_left: bool = False) -> Ar
     missing = length - given.size
     if missing < 0:
         raise ValueError(f"a row has {given.size} values, the batch holds {length}")
-    if given.dtype.kind != "f":
-        given = given.astype(np.int64)
+    given = given.astype(np.float32 if given.dtype.kind == "f" else np.int64)
     padding = (missing, 0) if on_left else (0, missing)
     return np.pad(given, padding, constant_values=fill)
 

@@ -171,7 +171,12 @@ def test_a_verl_batch_pads_prompts_left_and_responses_right() -> None:
     assert tensors["attention_mask"].tolist() == [[1, 1, 1, 0, 0], [0, 1, 1, 1, 1]]
     assert tensors["position_ids"].tolist() == [[0, 1, 2, 2, 2], [0, 0, 1, 2, 3]]
     assert tensors["response_mask"].tolist() == [[1, 0, 0], [1, 1, 1]]
-    assert tensors["rollout_log_probs"].dtype.kind == "f"
+    assert {name: array.dtype for name, array in tensors.items()} == {
+        **dict.fromkeys(
+            ("prompts", "responses", "input_ids", "attention_mask", "position_ids", "response_mask"), np.int64
+        ),
+        **dict.fromkeys(("rollout_log_probs", "rm_scores"), np.float32),
+    }
     assert others["uid"].tolist() == ["u", "u"]
     wide, _ = verl_batch(rows, 99, prompt_length=4, response_length=4)
     assert np.shape(wide["input_ids"]) == (2, 8)

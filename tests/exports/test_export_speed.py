@@ -3,12 +3,21 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import psycopg
 import pytest
 from django.conf import settings
 
 from sessions_app.api.wiring import conninfo
+from sessions_app.store.pool import Database
+from tests.exports.exporting import linear
+from tests.exports.workers import asked
 from tests.integration.web import ROOT, database_url
+from trainer_export.jobs import job as jobs
+from trainer_export.jobs.freeze import freeze
+from trainer_export.jobs.rows import FROZEN_COLUMNS, frozen_from
+from trainer_export.jobs.running import on_loop
 from trainer_export.measuring import Size, measure
 from trainer_export.renderers import profile_renderer
 
@@ -37,6 +46,27 @@ def test_twenty_million_tokens_a_minute_on_one_core(toy) -> None:
     measured = measure(conninfo(), settings.TITO, profile_renderer, Size(60, 20, 200, 300))
     assert measured.tokens == 600_000
     assert measured.tokens_a_minute > _LEAST_A_MINUTE
+
+
+def test_replay_rows_count_for_what_is_read_at_once(toy, tmp_path: Path) -> None:
+    client, engine = toy
+    sessions = [linear(client, engine) for _ in range(2)]
+    with psycopg.connect(conninfo(), autocommit=True) as db:
+        db.execute(
+            "INSERT INTO sessions_app_sidepayload (session_id, node_seq, kind, payload) VALUES (%s, 0, 'x', %s)",
+            (sessions[1], bytes(32_000)),
+        )
+    job = asked(tmp_path, sessions, 10**9)
+
+    async def frozen(db: Database) -> list[int]:
+        found = await jobs.load(db, job)
+        assert found is not None
+        await freeze(db, found)
+        query = f"SELECT {FROZEN_COLUMNS} WHERE f.job_id = %s ORDER BY f.position"
+        return [frozen_from(row).tokens or 0 for row in await db.fetch_all(query, (job,))]
+
+    plain, with_rows = on_loop(conninfo(), frozen)
+    assert (plain, with_rows - plain) == (23, 1000)
 
 
 @pytest.mark.slow

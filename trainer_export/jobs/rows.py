@@ -54,7 +54,8 @@ class Frozen:
     finished: bool
     healer: tuple[int, int, int, int]
     tokens: int | None
-    """How much there is to read; None = the session is gone."""
+    """How much there is to read, replay rows counted as the tokens whose memory they take; None = the session
+    is gone."""
 
 
 def frozen_from(row: Sequence[Any]) -> Frozen:
@@ -66,7 +67,9 @@ def frozen_from(row: Sequence[Any]) -> Frozen:
 
 FROZEN_COLUMNS = """
     f.position, f.session_id, f.unit, f.rollout_id, f.next_seq, f.active_seq, f.finished, f.healer,
-    s.added_tokens + s.generated_tokens
+    s.added_tokens + s.generated_tokens + (
+        SELECT coalesce(sum(octet_length(p.payload)), 0) / 32
+        FROM sessions_app_sidepayload p WHERE p.session_id = s.id)
     FROM trainer_export_frozensession f LEFT JOIN sessions_app_session s ON s.id = f.session_id
 """
 

@@ -49,5 +49,6 @@ def _value(column: Column, value: Any) -> Iterator[str]:
 
 def _array(column: Column, value: Any) -> Iterator[str]:
     array = np.asarray(value)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iuf"):
-        yield f"{column.name} is no array of numbers"
+    kinds, called = ("f", "floats") if ARRAYS[column.kind].startswith("float") else ("iu", "whole numbers")
+    if array.ndim != 1 or (array.size and array.dtype.kind not in kinds):
+        yield f"{column.name} is no array of {called}"

@@ -1,6 +1,6 @@
 """`verl`: the tensors and the non-tensor columns of a `DataProto`, one row each, without padding.
 
-A batch pads prompts on the left and responses on the right; `trainer_export.client.verl_batch` does it in
+A batch pads prompts on the left and responses on the right; `trainer_export.batches.verl_batch` does it in
 numpy. `rm_scores` holds the row's reward at the last response token, zero elsewhere.
 """
 
@@ -66,9 +66,12 @@ def _check(row: Row) -> Iterator[str]:
     whole = np.concatenate([np.asarray(row["prompts"]), np.asarray(row["responses"])])
     if not np.array_equal(whole, row["input_ids"]):
         yield "input_ids are not prompts and responses"
-    for name in ("attention_mask", "position_ids"):
-        if len(row[name]) != len(row["input_ids"]):
-            yield f"{name} is not as long as input_ids"
+    if not np.array_equal(row["attention_mask"], np.ones(whole.size)):
+        yield "attention_mask is not a one for each of input_ids"
+    if not np.array_equal(row["position_ids"], np.arange(whole.size)):
+        yield "position_ids do not count input_ids from 0"
+    if np.any(np.asarray(row["rm_scores"])[:-1]):
+        yield "rm_scores say something before the last response token"
 
 
 VERL = shape(Shape("verl", "tito.verl/1", "rows of a `DataProto`", COLUMNS, _cut, _check))

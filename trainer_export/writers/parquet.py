@@ -59,6 +59,7 @@ class ParquetWriter:
         self._columns = shape.columns
         self._schema = schema_of(shape)
         self._arrays = [column.name for column in shape.columns if column.kind in ARRAYS]
+        self._replay = [column.name for column in shape.columns if column.kind is Kind.ROWS]
         texts = [column.name for column in shape.columns if column.kind is Kind.TEXT]
         self._writer = pq.ParquetWriter(
             path, self._schema, compression="zstd", compression_level=_LEVEL, use_dictionary=texts
@@ -70,6 +71,7 @@ class ParquetWriter:
         """Add a row; a full group is written."""
         self._rows.append(row)
         self._values += sum(len(row[name]) for name in self._arrays if row[name] is not None)
+        self._values += sum(np.size(row[name]) for name in self._replay if row[name] is not None)
         if self._values >= _GROUP_VALUES or len(self._rows) >= _GROUP_ROWS:
             self._flush()
 
