@@ -53,7 +53,8 @@ def test_replay_rows_count_for_what_is_read_at_once(toy, tmp_path: Path) -> None
     sessions = [linear(client, engine) for _ in range(2)]
     with psycopg.connect(conninfo(), autocommit=True) as db:
         db.execute(
-            "INSERT INTO sessions_app_sidepayload (session_id, node_seq, kind, payload) VALUES (%s, 0, 'x', %s)",
+            "INSERT INTO sessions_app_sidepayload (session_id, node_seq, kind, payload) "
+            "VALUES (%s, 0, 'x', %s)",
             (sessions[1], bytes(32_000)),
         )
     job = asked(tmp_path, sessions, 10**9)
