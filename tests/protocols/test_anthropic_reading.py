@@ -191,6 +191,17 @@ def test_sampling_and_tools_are_said_in_openais_words() -> None:
     assert "metadata" not in request.body
 
 
+def test_tools_that_the_service_runs_are_not_offered_and_kept_whole() -> None:
+    search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 1}
+    shell = {"type": "bash_20250124", "name": "bash"}
+    request = ANTHROPIC.read(incoming({"messages": [user("q")], "tools": [search, shell]}))
+    assert [tool["function"]["name"] for tool in request.tools or ()] == ["bash"]
+    assert request.own_params is not None
+    assert request.own_params["tools"] == [search, {"type": "bash_20250124"}]
+    alone = ANTHROPIC.read(incoming({"messages": [user("q")], "tools": [search], "tool_choice": {}}))
+    assert alone.tools is None
+
+
 def test_structured_output_is_asked_of_the_engine() -> None:
     schema = {"type": "object", "properties": {"title": {"type": "string"}}}
     body = {"messages": [user("q")], "output_config": {"format": {"type": "json_schema", "schema": schema}}}
@@ -215,6 +226,8 @@ def test_structured_output_is_asked_of_the_engine() -> None:
         ({"messages": [{"role": "assistant", "content": [{"type": "server_tool_use"}]}]}, UnsupportedContent),
         ({"messages": [], "system": 5}, InvalidMessages),
         ({"messages": [], "tools": {}}, None),
+        ({"messages": [], "output_config": {"format": {"type": "json_schema"}}}, BadRequest),
+        ({"messages": [], "output_config": 3}, None),
         ({"messages": [], "tools": [{"input_schema": {}}]}, InvalidTools),
         ({"messages": [], "n": 2}, NNotSupported),
         ({"messages": [], "max_tokens": 0}, InvalidSampling),

@@ -154,6 +154,12 @@ def test_events_are_numbered_and_end_with_the_response() -> None:
         ({"input": "x", "conversation": "c"}, BadRequest),
         ({"input": "x", "background": True}, BadRequest),
         ({"input": "x", "instructions": 5}, BadRequest),
+        ({"input": "x", "include": 5}, BadRequest),
+        ({"input": "x", "text": 5}, BadRequest),
+        ({"input": "x", "tools": [{"type": "function", "name": "f"}], "tool_choice": 5}, InvalidTools),
+        ({"input": [{"type": "reasoning", "summary": 5}]}, InvalidMessages),
+        ({"input": [{"type": "reasoning", "content": "text"}]}, InvalidMessages),
+        ({"input": [{"type": "reasoning", "summary": [{"text": 5}]}]}, InvalidMessages),
     ],
 )
 def test_what_is_no_request_is_refused(body: Any, kind: type[Exception]) -> None:

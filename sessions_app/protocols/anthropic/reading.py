@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sessions_app.errors import BadRequest, InvalidSampling, InvalidTools
+from sessions_app.errors import BadRequest, InvalidArgument, InvalidSampling, InvalidTools
 from sessions_app.json_text import loads
 from sessions_app.protocols.anthropic.messages import canonical_messages
 from sessions_app.protocols.anthropic.replying import content_blocks
@@ -22,6 +22,8 @@ _SAMPLING = (
 """Fields that mean the same to engines: Anthropic's own, and those that servers of open models add."""
 _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 _TOOL_FIELDS = ("name", "description", "input_schema")
+_ELSEWHERE = ("web_search", "web_fetch", "code_execution", "tool_search", "mcp_toolset")
+"""How types of tools begin that the service runs itself: they are not offered, and stay in the record."""
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
@@ -64,7 +66,9 @@ def _own_params(value: Mapping[str, Any]) -> dict[str, Any]:
     """Everything but the conversation: of tools what OpenAI's form does not hold, of messages where cache
     markers stand in this request."""
     kept = {name: item for name, item in value.items() if name not in ("messages", "system", "tools")}
-    tools = [_beside(tool, _TOOL_FIELDS) for tool in value.get("tools") or []]
+    tools = [
+        tool if _runs_elsewhere(tool) else _beside(tool, _TOOL_FIELDS) for tool in value.get("tools") or []
+    ]
     if any(tools):
         kept["tools"] = tools
     markers = list(_cache_markers(value))
@@ -105,7 +109,15 @@ def read_tools(value: Mapping[str, Any]) -> list[Any] | None:
         return None
     if not isinstance(tools, list):
         raise InvalidTools("tools must be a list of objects")
-    return [_tool(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
+    offered = [
+        _tool(tool, f"tools[{index}]") for index, tool in enumerate(tools) if not _runs_elsewhere(tool)
+    ]
+    return offered or None
+
+
+def _runs_elsewhere(tool: Any) -> bool:
+    kind = tool.get("type") if isinstance(tool, dict) else None
+    return isinstance(kind, str) and kind.startswith(_ELSEWHERE)
 
 
 def _tool(tool: Any, where: str) -> dict[str, Any]:
@@ -139,7 +151,9 @@ def _response_format(output: Any) -> dict[str, Any]:
     wanted = output.get("format") if isinstance(output, dict) else None
     if not isinstance(wanted, dict) or wanted.get("type") != "json_schema":
         return {}
-    schema = {"name": "output", "schema": wanted.get("schema")}
+    if not isinstance(wanted.get("schema"), dict):
+        raise InvalidArgument("output_config.format.schema must be an object")
+    schema = {"name": "output", "schema": wanted["schema"]}
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 

@@ -85,7 +85,7 @@ def _begins_another(reply: _Reply, kind: str) -> bool:
 
 def _collect(reply: _Reply, item: dict[str, Any], kind: str, where: str) -> None:
     if kind == "reasoning":
-        reply.reasoning.append(_reasoning(item))
+        reply.reasoning.append(_reasoning(item, where))
     elif kind == "function_call":
         reply.calls.append(_call(item, where))
     else:
@@ -109,16 +109,24 @@ def _call(item: dict[str, Any], where: str) -> dict[str, Any]:
     return {"id": _text(item, "call_id", where), "type": "function", "function": function}
 
 
-def _reasoning(item: dict[str, Any]) -> str:
+def _reasoning(item: dict[str, Any], where: str) -> str:
     """The text that was thought: from the content, else from the sealed copy, else the summary."""
-    texts = [part.get("text") or "" for part in item.get("content") or [] if isinstance(part, dict)]
+    texts = _thoughts(item, "content", where)
     if any(texts):
         return "".join(texts)
     sealed = item.get("encrypted_content")
     if isinstance(sealed, str) and sealed.startswith(_SEALED):
         return unsealed(sealed)
-    summary = [part.get("text") or "" for part in item.get("summary") or [] if isinstance(part, dict)]
-    return "\n".join(summary)
+    return "\n".join(_thoughts(item, "summary", where))
+
+
+def _thoughts(item: dict[str, Any], name: str, where: str) -> list[str]:
+    parts = item.get(name)
+    if parts is None:
+        return []
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        raise InvalidMessages(f"{where}.{name} must be a list of parts")
+    return [_text(part, "text", f"{where}.{name}[{index}]") for index, part in enumerate(parts)]
 
 
 def sealed(reasoning: str) -> str:

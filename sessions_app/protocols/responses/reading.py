@@ -23,6 +23,8 @@ _SAMPLING = (
     "top_k", "min_p", "seed", "stop", "stop_token_ids", "repetition_penalty", "presence_penalty",
     "frequency_penalty", "logit_bias", "min_tokens", "ignore_eos", "chat_template_kwargs", "lora_path",
 )  # fmt: skip
+_KINDS: dict[str, type] = {"include": list, "text": dict, "reasoning": dict, "metadata": dict, "model": str}
+_SAID = {list: "a list", dict: "an object", str: "text"}
 _TOOL_FIELDS = ("type", "name", "description", "parameters")
 _UNSUPPORTED = {
     "conversation": "send previous_response_id or the items themselves",
@@ -50,9 +52,7 @@ def read_request(incoming: Incoming) -> ChatRequest:
         raise BadRequest("the body must be a JSON object")
     check_refused_fields(value)
     check_sampling(value)
-    for name, instead in _UNSUPPORTED.items():
-        if value.get(name):
-            raise InvalidArgument(f"{name} is not supported: {instead}")
+    _check_parameters(value)
     begun = _begun(value, incoming.previous)
     said = [*begun, *canonical_messages(value.get("input", []), incoming.arrival.body)]
     messages = [each.message for each in said]
@@ -70,6 +70,16 @@ def read_request(incoming: Incoming) -> ChatRequest:
         own_params=_own_params(value),
         own=OwnSpelling("responses", said, partial(_told, incoming.settings.id)),
     )
+
+
+def _check_parameters(value: Mapping[str, Any]) -> None:
+    """What would make no response, or be half handled."""
+    for name, instead in _UNSUPPORTED.items():
+        if value.get(name):
+            raise InvalidArgument(f"{name} is not supported: {instead}")
+    for name, kind in _KINDS.items():
+        if value.get(name) is not None and not isinstance(value[name], kind):
+            raise InvalidArgument(f"{name} must be {_SAID[kind]}")
 
 
 def _told(session_id: UUID, reply: PathMessage) -> list[list[Any]]:
@@ -156,11 +166,17 @@ def _chat_body(
 
 
 def _tool_choice(choice: Any) -> dict[str, Any]:
+    """A choice among tools that run elsewhere leaves the model free."""
+    if choice is None:
+        return {}
     if isinstance(choice, str):
         return {"tool_choice": choice}
-    if isinstance(choice, dict) and choice.get("type") == "function":
+    if not isinstance(choice, dict):
+        raise InvalidTools("tool_choice must be text or an object")
+    if choice.get("type") == "function":
         return {"tool_choice": {"type": "function", "function": {"name": choice.get("name")}}}
-    return {}
+    mode = choice.get("mode") if choice.get("type") == "allowed_tools" else None
+    return {"tool_choice": mode} if isinstance(mode, str) else {}
 
 
 def _response_format(wanted: dict[str, Any]) -> dict[str, Any]:
