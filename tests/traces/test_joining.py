@@ -18,6 +18,7 @@ from trainer_export.spans.converting import TracedSession, converted
 from trainer_export.spans.loading import StoredSpan
 from trainer_export.spans.own_calls import OwnCall, span_of
 from trainer_export.spans.rules import TraceRules
+from trainer_export.spans.waterfall import waterfall
 from trainer_export.traces.compat import PROXY, TRACER
 from trainer_export.traces.parsing import parse_span
 
@@ -256,6 +257,8 @@ def test_a_reply_beside_the_tree_is_joined_and_labelled(rules):
     served = {one.response_id: one for one in (*CALLS, late)}
     result = converted(traced(trace, CALLS, served), rules)
     assert ids(result.triplets)[-1] == ([1, 2, 9], [8])
+    drawn = waterfall(traced(trace, CALLS, served), result, "t" * 32)
+    assert [line.node for line in drawn.lines] == [None, None, 0, 1, None]
     remarks = {entry.span_id: entry.remarks for entry in result.report}
     assert [span_id for span_id, found in remarks.items() if "late_reply" in found] == ["c2"]
     if rules is BETTER:

@@ -161,7 +161,9 @@ class _Drawing:
 
     def _node(self, span: Span) -> int | None:
         call = self._session.served.get(response_id(span.attributes) or "")
-        return call.seq if call is not None and call.session_id == self._session.session_id else None
+        if call is None or call.late is not None or call.session_id != self._session.session_id:
+            return None
+        return call.seq
 
 
 def _by_call(result: Converted) -> Mapping[str, Triplet]:
