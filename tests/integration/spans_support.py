@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import uuid
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -14,6 +15,11 @@ from trainer_export.models import Span, Trace, WaitingSpan
 from trainer_export.spans.waiting import settle_session
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
+
+
+def new_trace() -> int:
+    """The id of a trace that nobody else has."""
+    return uuid.uuid4().int
 
 
 def attributes(values: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,17 +1,12 @@
 """Mode `better`: rules instead of luck, and an entry for every span."""
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.traces.making import REWARD, agent, call, reward, session, span, triplets
-from tests.traces.test_bad_input import JSON, SPAN
 from trainer_export.traces.better.conversion import Rules, ServedTokens, convert
-from trainer_export.traces.better.report import Use
 
 VECTORS = sorted((Path(__file__).parent.parent / "vectors" / "triplets").glob("*.json"))
 
@@ -309,64 +304,3 @@ def test_attempts_are_not_mixed():
         "chatcmpl-c1": ("*", None),
         "chatcmpl-c2": ("*", 1.0),
     }
-
-
-@st.composite
-def ordinary_traces(draw):
-    spans = [session()]
-    for index in range(draw(st.integers(0, 12))):
-        kind = draw(st.sampled_from(["call", "reward", "agent", "work"]))
-        parent = draw(st.sampled_from([item["span_id"] for item in spans] + ["gone"]))
-        start = float(draw(st.integers(0, 30)))
-        end = start + draw(st.integers(0, 9))
-        if kind == "call":
-            made = call(f"c{index}", parent, start, end)
-        elif kind == "reward":
-            made = reward(f"r{index}", parent, start, float(draw(st.integers(0, 3))))
-        elif kind == "agent":
-            made = agent(f"a{index}", parent, start, end, draw(st.sampled_from(["x", "y"])))
-        else:
-            made = span(f"w{index}", parent, start, end)
-        spans.append(made | {"sequence_id": index + 1})
-    return spans
-
-
-@settings(max_examples=200, deadline=None)
-@given(ordinary_traces(), st.randoms(use_true_random=False))
-def test_order_of_arrival_changes_nothing(spans, random):
-    shuffled = list(spans)
-    random.shuffle(shuffled)
-    assert outcome(shuffled) == outcome(spans)
-    assert outcome([*shuffled, *spans])["triplets"] == outcome(spans)["triplets"]
-
-
-@settings(max_examples=200, deadline=None)
-@given(ordinary_traces())
-def test_every_span_is_accounted_for_and_no_reward_comes_before_its_call_ended(spans):
-    result = outcome(spans)
-    assert Counter(entry["span_id"] for entry in result["report"]) == Counter(
-        item["span_id"] for item in spans
-    )
-    by_id = {item["span_id"]: item for item in spans}
-    for entry in result["report"]:
-        if entry["as"] == "reward" and "matched_by_order" in entry["remarks"]:
-            assert by_id[entry["detail"]]["end_time"] <= by_id[entry["span_id"]]["start_time"]
-    in_triplets = {span_id for item in result["triplets"] for span_id in item["metadata"]["span_ids"]}
-    assert in_triplets == {
-        entry["span_id"] for entry in result["report"] if entry["as"] in ("call", "joined")
-    }
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(SPAN | JSON, max_size=6))
-def test_nothing_is_fatal(spans):
-    result = outcome(spans)
-    json.dumps(result)
-    assert len(result["report"]) == len(spans)
-    assert {entry["as"] for entry in result["report"]} <= {str(use) for use in Use}
-
-
-def test_absurdly_deep_keys_are_passed_over():
-    deep = {"gen_ai.request." + ".".join("a" * 5000): 1, "gen_ai.request.model": "m"}
-    made = outcome([session(), call("c", "s", 1, 2, attributes=deep)])["triplets"][0]
-    assert made["metadata"]["request"] == {"model": "m"}
