@@ -37,12 +37,25 @@ def turn(toy, session: Session) -> None:
 
 
 def test_it_needs_neither_django_nor_torch_nor_numpy() -> None:
+    blocked = ("django", "torch", "numpy", "psycopg", "celery", "rest_framework", "pyarrow", "sessions_app")
     code = (
-        "import sys, trainer_export.client; "
-        "print([name for name in ('django', 'torch', 'numpy', 'psycopg') if name in sys.modules])"
+        f"import sys; sys.modules.update(dict.fromkeys({blocked}))\n"
+        "from trainer_export.client import TitoClient\n"
+        "with TitoClient('http://127.0.0.1:9', retries=0) as client:\n"
+        "    print(client.session('a' * 32).openai_base_url)\n"
+        "print(sorted(name for name in sys.modules if name.startswith('trainer_export')))"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, env={})
-    assert ran.stdout == "[]\n", ran.stderr
+    assert ran.stdout.splitlines() == [
+        f"http://127.0.0.1:9/sessions/{'a' * 32}/v1",
+        "['trainer_export', 'trainer_export.client']",
+    ], ran.stderr
+
+
+def test_batches_need_numpy_only() -> None:
+    blocked = ("django", "torch", "psycopg", "celery", "rest_framework", "pyarrow", "sessions_app", "httpx")
+    code = f"import sys; sys.modules.update(dict.fromkeys({blocked})); import trainer_export.batches"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={}).returncode == 0
 
 
 def test_a_rollout_from_create_to_samples(toy, client: TitoClient) -> None:

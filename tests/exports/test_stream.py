@@ -13,6 +13,7 @@ from tests.exports.exporting import linear
 from tests.fakes.engine import FakeEngine
 from tests.integration.test_samples import forked
 from trainer_export.samples.validate import problems
+from trainer_export.stream.serving import NO_ROWS
 
 
 @pytest.fixture(autouse=True)
@@ -162,6 +163,30 @@ def test_a_group_whose_size_is_told_late_hands_nothing_out_twice(toy) -> None:
     assert units(stream(client)) == [[first]], "of a group without a size each rollout is a unit"
     second = finished(client, engine, group_id=group, group_size=2, rollout_id=uuid.uuid4().hex)
     assert units(stream(client, limit=9)) == [[second]]
+
+
+def test_a_group_of_which_nothing_is_left_is_dropped_with_a_reason(toy) -> None:
+    client, engine = toy
+    empty = client.create()
+    client.call("POST", f"/sessions/{empty}/finish", {})
+    full = finished(client, engine)
+    answer = stream(client)
+    assert units(answer) == [[full]]
+    assert [(one["unit"], one["reason"]) for one in answer["dropped"]] == [(f"r::{empty}", NO_ROWS)]
+    assert stream(client)["dropped"] == []
+
+
+def test_a_request_that_fails_keeps_no_group(toy) -> None:
+    """A staleness that cannot be counted: the profile's weights are no number."""
+    client, engine = toy
+    session = finished(client, engine)
+    with psycopg.connect(conninfo(), autocommit=True) as connection:
+        connection.execute("UPDATE sessions_app_modelprofile SET weight_version = 'latest'")
+    refused = client.call("GET", "/samples/stream?max_staleness=1&lease_s=86400")
+    assert (refused.status, refused.code) == (400, "invalid_argument")
+    answer = stream(client)
+    assert units(answer) == [[session]]
+    assert answer["groups"][0]["deliveries"] == 1
 
 
 def test_groups_without_rewards_wait_if_asked(toy) -> None:

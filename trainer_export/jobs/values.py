@@ -34,4 +34,4 @@ class HandoutState(StrEnum):
     """Waits, or is leased."""
     ACKED = "acked"
     DROPPED = "dropped"
-    """Its tokens were too old for the trainer."""
+    """Its tokens were too old for the trainer, or it has no rows."""

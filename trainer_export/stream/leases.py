@@ -35,6 +35,10 @@ _RELEASE = """
     UPDATE trainer_export_handout SET leased_until = NULL, lease = NULL
     WHERE id = ANY(%(ids)s) AND lease = %(lease)s AND state = 'open' RETURNING id
 """
+_UNCLAIM = """
+    UPDATE trainer_export_handout SET leased_until = NULL, lease = NULL, deliveries = deliveries - 1
+    WHERE lease = %(lease)s AND state = 'open'
+"""
 _ACKED = """
     SELECT id FROM trainer_export_handout WHERE id = ANY(%(ids)s) AND lease = %(lease)s AND state = 'acked'
 """
@@ -91,6 +95,11 @@ async def acknowledge(db: Executor, lease: UUID, ids: Sequence[int]) -> Settled:
     now = {row[0] for row in await db.fetch_all(_ACK, parameters)}
     before = {row[0] for row in await db.fetch_all(_ACKED, parameters)}
     return Settled([id for id in ids if id in now | before], [id for id in ids if id not in now | before])
+
+
+async def give_back_all(db: Executor, lease: UUID) -> None:
+    """Nothing that this lease holds was handed out after all."""
+    await db.execute(_UNCLAIM, {"lease": lease})
 
 
 async def give_back(db: Executor, lease: UUID, ids: Sequence[int]) -> Settled:

@@ -37,6 +37,7 @@ _PROFILES = """
     WHERE f.handout_id = ANY(%s)
 """
 _POLL_S = 0.5
+NO_ROWS = "no rows: its sessions have no turns, or hooks kept nothing of them"
 _AT_A_TIME = 2
 """Groups assembled at once; threads are left for turns."""
 _KEYS = (
@@ -140,11 +141,19 @@ class StreamService:
         deadline = time.monotonic() + request.wait_s
         while True:
             await units.find(self._db)
-            await self._fill(request, answer)
+            await self._fill_or_give_back(request, answer)
             if answer.groups or time.monotonic() >= deadline:
                 break
             await asyncio.sleep(_POLL_S)
         return await asyncio.to_thread(_json, answer)
+
+    async def _fill_or_give_back(self, request: StreamRequest, answer: _Answer) -> None:
+        """What a request that fails, or goes away, had leased is the next one's at once."""
+        try:
+            await self._fill(request, answer)
+        except BaseException:
+            await asyncio.shield(leases.give_back_all(self._db, answer.lease))
+            raise
 
     async def _fill(self, request: StreamRequest, answer: _Answer) -> None:
         """Hand out until the limit is reached or nothing is left; what is dropped makes room."""
@@ -172,7 +181,7 @@ class StreamService:
             async with self._hands:
                 rows = await self._rows(inputs[one.id], making)
             answer.cursor = max(answer.cursor, one.id)
-            reason = too_old(rows, making.weights_now, request)
+            reason = too_old(rows, making.weights_now, request) if rows else NO_ROWS
             if reason is not None:
                 await leases.drop(self._db, answer.lease, one.id, reason)
                 answer.dropped.append({"id": one.id, "unit": one.unit, "reason": reason})
