@@ -7,6 +7,7 @@ address, whenever it does so.
 
 import ipaddress
 import socket
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -16,10 +17,13 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _METADATA = frozenset({
     ipaddress.ip_address("100.100.100.200"),
+    ipaddress.ip_address("168.63.129.16"),
     ipaddress.ip_address("192.0.0.192"),
     ipaddress.ip_address("fd00:ec2::254"),
 })  # fmt: skip
 """Services that tell a machine its credentials, outside the link-local ranges."""
+_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+_COMPATIBLE = ipaddress.ip_network("::/96")
 
 
 def check_engine_url(url: str, allowed: tuple[str, ...]) -> None:
@@ -44,12 +48,26 @@ def check_engine_url(url: str, allowed: tuple[str, ...]) -> None:
 
 def is_refused(address: Address) -> bool:
     """Whether no engine can stand there."""
-    plain = getattr(address, "ipv4_mapped", None) or address
-    return plain.is_link_local or plain.is_multicast or plain.is_unspecified or plain in _METADATA
+    return any(
+        each.is_link_local or each.is_multicast or each.is_unspecified or each in _METADATA
+        for each in (address, *_embedded(address))
+    )
+
+
+def _embedded(address: Address) -> Iterator[ipaddress.IPv4Address]:
+    """IPv4 addresses that an IPv6 one may lead to: mapped, translated or tunnelled."""
+    if not isinstance(address, ipaddress.IPv6Address):
+        return
+    if address in _TRANSLATED or address in _COMPATIBLE:
+        yield ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    for inner in (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())):
+        if inner is not None:
+            yield inner
 
 
 def _address(host: str) -> Address | None:
     """The address that a host is, in any spelling that the system's resolver takes for one."""
+    host = host.rstrip(".")
     try:
         return ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

@@ -40,6 +40,13 @@ def test_engines_may_stand_on_private_addresses(url: str) -> None:
         "http://0xa9fea9fe/",
         "http://0251.0376.0251.0376/",
         "http://[::ffff:169.254.169.254]/",
+        "http://[64:ff9b::169.254.169.254]/",
+        "http://[64:ff9b::6464:64c8]/",
+        "http://[2002:a9fe:a9fe::1]/",
+        "http://[::169.254.169.254]/",
+        "http://[::]/",
+        "http://168.63.129.16/",
+        "http://169.254.169.254./",
         "http://[fe80::1%25eth0]/",
         "http://[fd00:ec2::254]/",
         "http://100.100.100.200/",
@@ -80,4 +87,7 @@ def test_a_name_that_resolves_to_a_refused_address_is_not_connected_to(monkeypat
 
 
 def test_ordinary_addresses_are_not_refused() -> None:
-    assert not any(is_refused(ipaddress.ip_address(text)) for text in ("127.0.0.1", "::1", "192.168.1.1"))
+    assert not any(
+        is_refused(ipaddress.ip_address(text))
+        for text in ("127.0.0.1", "::1", "192.168.1.1", "2001:db8::1", "64:ff9b::a00:7")
+    )

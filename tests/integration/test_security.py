@@ -8,7 +8,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import pytest
@@ -138,6 +138,24 @@ ODD_REQUESTS = (
 FAULTS = ("500", "malformed_json", "nan_logprob", "cut", "null_content")
 
 
+def loud(handler: logging.Handler) -> Callable[[], None]:
+    """Everything that is logged, at DEBUG, goes to a handler too; call the result to end that."""
+    root = logging.getLogger()
+    loggers = [root, *(one for one in root.manager.loggerDict.values() if isinstance(one, logging.Logger))]
+    levels = {logger: logger.level for logger in loggers}
+    for logger in loggers:
+        logger.setLevel(logging.DEBUG)
+        if logger is root or not logger.propagate:
+            logger.addHandler(handler)
+
+    def quiet() -> None:
+        for logger, level in levels.items():
+            logger.setLevel(level)
+            logger.removeHandler(handler)
+
+    return quiet
+
+
 def test_neither_text_nor_keys_come_into_logs_or_error_bodies(guarded, caplog) -> None:
     client, engine = guarded
     session, key = opened(client)
@@ -145,10 +163,8 @@ def test_neither_text_nor_keys_come_into_logs_or_error_bodies(guarded, caplog) -
     lines = io.StringIO()
     handler = logging.StreamHandler(lines)
     handler.setFormatter(JsonFormatter())
-    for name in ("", "django", "uvicorn", "sessions_app"):
-        logging.getLogger(name).addHandler(handler)
-    logging.getLogger("sessions_app").setLevel(logging.INFO)
-    logging.getLogger("sessions_app.turns.journal").setLevel(logging.INFO)
+    quieted = loud(handler)
+    logging.getLogger("sessions_app.turns").debug("a canary")
     try:
         engine.script(Reply([100, 2], message=says(MARKER)))
         history = [user(MARKER), reply_of(client.chat(session, [user(MARKER)], key)), user("ok")]
@@ -161,12 +177,11 @@ def test_neither_text_nor_keys_come_into_logs_or_error_bodies(guarded, caplog) -
         bodies.append(client.chat("0" * 32, [user(MARKER)], {"Authorization": f"Bearer {MARKER}"}).body)
         bodies.append(client.call("POST", path, MARKER, key).body)
     finally:
-        for name in ("", "django", "uvicorn", "sessions_app"):
-            logging.getLogger(name).removeHandler(handler)
-        logging.getLogger("sessions_app.turns.journal").setLevel(logging.NOTSET)
+        quieted()
     assert [body for body in bodies if MARKER.encode() in body] == []
     written = lines.getvalue() + caplog.text
     assert '"node": 0' in written, "the journal itself was not heard"
+    assert "a canary" in written, "what is said at DEBUG was not heard"
     assert session in written
     for secret in (MARKER, TOKEN, key["Authorization"].removeprefix("Bearer ")):
         assert secret not in written
