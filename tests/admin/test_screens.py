@@ -10,11 +10,11 @@ from django.contrib import admin
 from django.test import Client
 
 from sessions_app.admin.pages.health_page import RANGES, window_of
-from sessions_app.admin.readers import READERS
 from sessions_app.analytics.rates import METRICS
 from sessions_app.models import Node, Record, Session
 from tests.admin.seeding import Seeds
 from tests.admin.test_pages import RAW, node_url, page, twin
+from tests.pasted_case import NotHere, check_case
 
 HEALTH = "/admin/sessions_app/session/health/"
 
@@ -63,15 +63,27 @@ def test_a_test_case_holds_what_reproduces_the_turn(staff: Client, seeds: Seeds)
     assert len(value["expectation"]["sampled_ids"]) == node.total_tokens - node.prompt_tokens
     assert len(value["messages"]) == node.message_count - 1
     assert value["reply"]["role"] == "assistant"
-    renderer = READERS.reading(session.profile, [value["tokenizer_fingerprint"]]).renderer
-    assert renderer is not None
-    fresh = renderer.render([*value["messages"], value["reply"]], value["tools"], add_generation_prompt=False)
-    served = [*value["expectation"]["fed_ids"], *value["expectation"]["sampled_ids"]]
-    if value["expectation"]["fresh_render"] == "equal":
-        assert fresh.tolist()[: len(served)] == served
-    else:
-        first = value["expectation"]["first_difference"]
-        assert fresh.tolist()[:first] == served[:first]
+    assert session.profile.renderer == value["profile"]["renderer"]
+
+
+def test_every_turn_that_is_copied_runs_as_a_test(staff: Client, seeds: Seeds) -> None:
+    told = set()
+    for name in ("plain", "busy", "rolled", "odd"):
+        session = getattr(seeds, name)
+        for seq in Node.objects.filter(session_id=session).values_list("seq", flat=True):
+            text = page(staff, node_url(session, seq) + "case/")
+            check_case(text)
+            told.add(json.loads(text)["expectation"]["fresh_render"])
+    assert told == {"equal", "differs"}
+
+
+def test_a_copied_turn_that_no_longer_holds_fails(staff: Client, seeds: Seeds) -> None:
+    case = twin(staff, node_url(seeds.plain, 1) + "case/")
+    case["messages"][0]["content"] += " And be brief."
+    with pytest.raises(AssertionError):
+        check_case(json.dumps(case))
+    with pytest.raises(NotHere):
+        check_case(json.dumps(case | {"tokenizer_fingerprint": "0" * 64}))
 
 
 def test_health_counts_what_the_records_say(staff: Client, seeds: Seeds) -> None:

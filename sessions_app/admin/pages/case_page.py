@@ -33,7 +33,8 @@ class Case:
 
     session_id: str
     node: int
-    renderer: str
+    profile: dict[str, str]
+    """What names the renderer."""
     tokenizer_fingerprint: str
     template_fingerprint: str
     template_kwargs: dict[str, Any]
@@ -44,6 +45,9 @@ class Case:
     """As the client spelled them, where that differs."""
     reply: Any
     expectation: Expectation
+
+
+_NAMES_RENDERER = ("model", "chat_template", "renderer", "tool_parser", "reasoning_parser")
 
 
 @page
@@ -62,7 +66,7 @@ def build(session: Session, seq: int, conversation: Conversation) -> Case:
     return Case(
         session_id=session.id.hex,
         node=seq,
-        renderer=session.profile.renderer,
+        profile={name: getattr(session.profile, name) for name in _NAMES_RENDERER},
         tokenizer_fingerprint=conversation.tokenizer_fingerprint,
         template_fingerprint=conversation.template_fingerprint,
         template_kwargs=conversation.template_kwargs,
