@@ -9,6 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from sessions_app.history.causes import AttachKind, Cause
+from sessions_app.json_text import text_of
 from sessions_app.presentation import addresses, markup
 from sessions_app.presentation.words import EVENT_KINDS, JOB_TONES, KIND_TONES, MASK_REASONS, STATES
 
@@ -123,6 +124,12 @@ def record_link(record_id: int | None, text: str = "") -> SafeString | str:
 def rows_of(model: str, session_id: str, text: Any, **filters: Any) -> SafeString:
     """A number as a link to the rows that it counts."""
     return markup.link(addresses.list_url(model, session=session_id, **filters), text, "the rows it counts")
+
+
+@register.filter
+def compact(value: Any) -> str:
+    """A value as JSON in one line; texts as they are."""
+    return value if isinstance(value, str) else text_of(value)
 
 
 @register.filter

@@ -3,19 +3,32 @@
 import json
 import os
 import re
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import connection
+from django.utils import timezone
 
+from sessions_app.api.wiring import conninfo
+from sessions_app.insight.store_reads import ORM, settled
+from sessions_app.insight.what_if.wanted import wanted_of
+from sessions_app.models import WhatIfJob
+from sessions_app.tasks import what_if
 from tests.admin import browser as machine
 from tests.admin.browser import CONTRAST, picture
 from tests.admin.seeding import Seeds, Server
 from tests.admin.test_pages import node_url, session_url
+from trainer_export.jobs import job as export_jobs
+from trainer_export.jobs.filters import Filters
+from trainer_export.jobs.request import ExportRequest, ExportRules
+from trainer_export.jobs.running import look_at
+from trainer_export.renderers import profile_renderer
 
 pytestmark = [
     pytest.mark.browser,
@@ -23,6 +36,10 @@ pytestmark = [
 ]
 
 HEALTH = "/admin/sessions_app/session/health/"
+EXPORTS = (uuid.uuid4().hex, uuid.uuid4().hex)
+"""Two finished exports, the second of fewer sessions."""
+REPLAY = uuid.uuid4().hex
+"""A replay that has ended."""
 SCREENS = {
     "sessions": lambda seeds: "/admin/sessions_app/session/",
     "session": lambda seeds: session_url(seeds.busy),
@@ -34,6 +51,12 @@ SCREENS = {
     "health": lambda seeds: f"{HEALTH}?range=1h&split=harness",
     "what-if": lambda seeds: "/admin/sessions_app/session/what-if/",
     "exports": lambda seeds: "/admin/trainer_export/exportjob/",
+    "export": lambda seeds: f"/admin/trainer_export/exportjob/{EXPORTS[1]}/change/",
+    "export-diff": lambda seeds: f"/admin/trainer_export/exportjob/diff/?a={EXPORTS[0]}&b={EXPORTS[1]}",
+    "rewards": lambda seeds: f"/admin/sessions_app/session/{seeds.busy}/rewards/",
+    "replay": lambda seeds: f"/admin/sessions_app/session/what-if/{REPLAY}/",
+    "records": lambda seeds: "/admin/sessions_app/record/",
+    "question": lambda seeds: f"/admin/sessions_app/session/{seeds.plain}/do/close/",
 }
 
 
@@ -53,6 +76,33 @@ def chromium() -> Iterator[Any]:
             connection.close()  # while Playwright's loop runs, Django keeps a connection of its own for it
     finally:
         del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture(scope="module")
+def shown(seeded: tuple[Server, Seeds], django_db_blocker, tmp_path_factory) -> None:
+    """Exports, rewards and a replay, committed for the server to see, before Playwright's loop runs."""
+    server, seeds = seeded
+    with django_db_blocker.unblock():
+        reported(server, seeds.busy)
+        destination = tmp_path_factory.mktemp("exports")
+        for name, sessions in zip(EXPORTS, ([seeds.busy, seeds.rolled], [seeds.busy]), strict=True):
+            filters = Filters(sessions=sessions)
+            wanted = ExportRequest(
+                f"{destination}/{name}", "jsonl", filters=filters, rules=ExportRules(picker="keep_all")
+            )
+            settled(export_jobs.create(ORM, wanted, "admin", uuid.UUID(name)))
+            look_at(conninfo(), settings.TITO, profile_renderer, uuid.UUID(name), call_help=lambda _: None)
+        asked = wanted_of({"matcher": "loose_tool_call", "sessions": [seeds.busy], "renders": "1"})
+        WhatIfJob.objects.create(
+            pk=uuid.UUID(REPLAY), wanted=json.dumps(asked.as_json()), created_at=timezone.now()
+        )
+        what_if(REPLAY)
+
+
+def reported(server: Server, session: str) -> None:
+    """Rewards of the session, of a leaf and of a turn that was continued."""
+    for reward in ({"value": 1.0}, {"value": 0.5, "node": 1, "name": "tests"}, {"value": 0.1, "node": 0}):
+        assert server.post(f"/sessions/{session}/rewards", reward)[0] == 200
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +141,7 @@ class Visit:
 
 @pytest.fixture
 def visit(
-    chromium: Any, seeded: tuple[Server, Seeds], cookie: str, request: pytest.FixtureRequest
+    seeded: tuple[Server, Seeds], shown: None, chromium: Any, cookie: str, request: pytest.FixtureRequest
 ) -> Iterator[Visit]:
     """A fresh window, light unless a test asks for dark; scripts must not have failed when it closes."""
     theme = getattr(request, "param", "light")

@@ -64,7 +64,9 @@ def test_services_are_embedded_unless_given(settings_of: Read) -> None:
     assert embedded["EMBEDDED_VALKEY"]
     assert embedded["DATABASES"]["default"]["HOST"].startswith("/")
     assert embedded["CELERY_BROKER_URL"].startswith("redis+socket:///")
-    given = settings_of(DATABASE_URL="postgres://u:p@db.example:5433/name", REDIS_URL="redis://cache.example/1")
+    given = settings_of(
+        DATABASE_URL="postgres://u:p@db.example:5433/name", REDIS_URL="redis://cache.example/1"
+    )
     assert not given["EMBEDDED_POSTGRES"]
     assert not given["EMBEDDED_VALKEY"]
     assert given["DATABASES"]["default"]["HOST"] == "db.example"

@@ -100,7 +100,12 @@ def _line(
         for at, counted in sorted(series.points.items())
     ]
     path = "".join(f"{'L' if at else 'M'}{dot.x} {dot.y}" for at, dot in enumerate(dots))
-    return Line(series.part, number, _SHAPES[number % len(_SHAPES)], path, dots)
+    return Line(series.part, number, shape_of(number), path, dots)
+
+
+def shape_of(number: int) -> str:
+    """The mark of a series by its number."""
+    return _SHAPES[number % len(_SHAPES)]
 
 
 def _x(window: Window, at: datetime) -> float:

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 
-from sessions_app.admin.pages.chart import Chart, draw_chart
+from sessions_app.admin.pages.chart import Chart, draw_chart, shape_of
 from sessions_app.admin.pages.serving import Missing, page, shown
 from sessions_app.analytics.rates import (
     METRICS,
@@ -45,6 +45,8 @@ class Row:
     total: int
     rate: float | None
     style: int
+    shape: str
+    """Of its marks; with its stroke the same as in the chart."""
     href: str
 
 
@@ -134,7 +136,7 @@ def thresholds() -> Mapping[str, float]:
 def _row(metric: Metric, series: Series, number: int, window: Window, split: str) -> Row:
     whole = series.whole
     href = _sessions_url(metric, window.start, window.stop, split, series.part)
-    return Row(series.part, whole.hits, whole.total, whole.rate, number, href)
+    return Row(series.part, whole.hits, whole.total, whole.rate, number, shape_of(number), href)
 
 
 def _sessions_url(metric: Metric, start: datetime, stop: datetime, split: str, part: str) -> str:
