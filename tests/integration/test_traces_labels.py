@@ -84,6 +84,16 @@ def test_a_trace_knows_better_than_a_header_which_is_kept(client: Client) -> Non
     assert [row.agent_before for row in stored(trace) if row.is_call] == ["by header"]
 
 
+def test_traces_that_share_span_ids_are_told_apart(client: Client) -> None:
+    session, numbers = client.create(), [uuid.uuid4().int for _ in range(2)]
+    for number, name in zip(numbers, ("one", "two"), strict=True):
+        told = chat(client, session, name)
+        send(client, batch(call(2, number, 1, told), agent(1, number, None, name), tito__session_id=session))
+    label(session)
+    assert labels(session) == ["one", "two"]
+    assert [{row.agent for row in stored(number) if row.is_call} for number in numbers] == [{"one"}, {"two"}]
+
+
 def test_spans_that_name_nothing_label_as_well(client: Client) -> None:
     session, trace = client.create(), uuid.uuid4().int
     send(client, batch(call(2, trace, 1, chat(client, session)), agent(1, trace, None, "solver")))

@@ -71,3 +71,20 @@ def test_absurdly_deep_keys_are_passed_over():
     deep = {"gen_ai.request." + ".".join("a" * 5000): 1, "gen_ai.request.model": "m"}
     made = outcome([session(), call("c", "s", 1, 2, attributes=deep)])["triplets"][0]
     assert made["metadata"]["request"] == {"model": "m"}
+
+
+def test_span_ids_that_two_traces_share_are_two_spans():
+    def trace(number, name):
+        spans = [agent("a", None, 0.0, 9.0, name), call("c", "a", 1.0, 2.0), reward("r", "a", 3.0, number)]
+        spans[1]["attributes"]["gen_ai.response.id"] = f"chatcmpl-{number}"
+        return [one | {"trace_id": f"{number}" * 32} for one in spans]
+
+    result = outcome([*trace(2, "critic"), *trace(1, "solver")])
+    told = [
+        (one["metadata"]["response_id"], one["metadata"]["agent_name"], one["reward"])
+        for one in result["triplets"]
+    ]
+    assert sorted(told) == [("chatcmpl-1", "solver", 1.0), ("chatcmpl-2", "critic", 2.0)]
+    assert sorted(entry["span_id"] for entry in result["report"]) == sorted(
+        ["a", "c", "r", *(f"{name}:{'2' * 32}" for name in "acr")]
+    )

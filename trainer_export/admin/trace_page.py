@@ -24,6 +24,7 @@ from trainer_export.spans.converting import converted
 from trainer_export.spans.reading import load_traced
 from trainer_export.spans.rules import BETTER, TraceRules
 from trainer_export.spans.waterfall import Line, waterfall
+from trainer_export.traces.better.distinct import original_id
 
 _RULES = ("mode", "adapter", "agent_match", "llm_call_match")
 
@@ -148,7 +149,7 @@ def _rules(named: dict[str, str]) -> tuple[TraceRules, str | None]:
 def _shown(line: Line, rows: dict[str, int]) -> ShownLine:
     tone, meaning = USES[line.use]
     remarks = tuple(Word(remark, "warn", REMARKS[remark]) for remark in line.remarks)
-    return ShownLine(line, Word(line.use, tone, meaning), remarks, rows.get(line.span_id))
+    return ShownLine(line, Word(line.use, tone, meaning), remarks, rows.get(original_id(line.span_id)))
 
 
 def _modes(path: str, named: dict[str, str]) -> list[tuple[str, str, bool]]:

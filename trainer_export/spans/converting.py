@@ -16,6 +16,7 @@ from trainer_export.spans.loading import StoredSpan
 from trainer_export.spans.own_calls import OwnCall, span_id_of, span_of
 from trainer_export.spans.rules import BETTER, TraceRules
 from trainer_export.traces.better.conversion import Outcome, Rules, ServedTokens, convert
+from trainer_export.traces.better.distinct import told_apart
 from trainer_export.traces.better.report import Entry, Remark, Use
 from trainer_export.traces.compat import PROXY, TRACER, convert_compat
 from trainer_export.traces.dialects.response_ids import response_id
@@ -57,6 +58,8 @@ class Converted:
     """What the reference would have raised; then there are no triplets."""
     final_reward: float | None = None
     """Reported for the whole session."""
+    received: Sequence[Span] = ()
+    """The session's spans under the ids that the report names them by."""
 
 
 def converted(session: TracedSession, rules: TraceRules) -> Converted:
@@ -65,6 +68,8 @@ def converted(session: TracedSession, rules: TraceRules) -> Converted:
         [Reward(row.name, row.value, row.weight) for row in session.rewards if row.node_seq is None]
     )
     adapter = rules.adapter or (TRACER if session.received else PROXY)
+    session = _told_apart(session) if rules.mode == BETTER else session
+    received = [one.span for one in session.received]
     spans = _spans(session, rules.mode, adapter)
     traces = {span.span_id: span.trace_id for span in spans}
     try:
@@ -76,8 +81,14 @@ def converted(session: TracedSession, rules: TraceRules) -> Converted:
     except Exception as error:  # whatever the reference's rules run into
         told = f"{type(error).__name__}: {error}"
         entries = [Entry(span.span_id, span.name, Use.CONVERSION_FAILED) for span in spans]
-        return Converted(report=entries, traces=traces, error=told[:500], final_reward=final)
-    return Converted(outcome.triplets, outcome.report, traces, None, final)
+        return Converted([], entries, traces, told[:500], final, received)
+    return Converted(outcome.triplets, outcome.report, traces, None, final, received)
+
+
+def _told_apart(session: TracedSession) -> TracedSession:
+    spans = told_apart([one.span for one in session.received])
+    renamed = [replace(one, span=span) for one, span in zip(session.received, spans, strict=True)]
+    return replace(session, received=renamed)
 
 
 def _better(session: TracedSession, spans: list[Span], rules: TraceRules, final: float | None) -> Outcome:

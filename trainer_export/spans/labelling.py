@@ -7,6 +7,7 @@ is labelled only where both belong to one rollout.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from sessions_app.store.labels import AgentLabel, label_nodes
@@ -15,6 +16,7 @@ from trainer_export.spans.loading import Outline, load_outlines
 from trainer_export.spans.responses import ServedNode, nodes_of_responses
 from trainer_export.spans.waiting import settle_quiet, settle_session
 from trainer_export.traces.better.agents_of_calls import AgentOfCall, agents_of_calls
+from trainer_export.traces.better.distinct import original_id, told_apart
 
 _DUE = """
     SELECT session_id FROM trainer_export_tracedsession
@@ -65,7 +67,7 @@ async def label_session(db: Database, session_id: UUID) -> None:
     arrived = await db.fetch_one(_ARRIVED, (session_id,))
     if arrived is None or arrived[1] is not None:
         return
-    outlines = await load_outlines(db, session_id)
+    outlines = _told_apart(await load_outlines(db, session_id))
     found = await asyncio.to_thread(agents_of_calls, [outline.span for outline in outlines])
     nodes = await nodes_of_responses(db, [call.response_id for call in found if call.response_id])
     own = await _own_sessions(db, session_id, {node.session_id for each in nodes.values() for node in each})
@@ -80,6 +82,11 @@ async def label_session(db: Database, session_id: UUID) -> None:
         await transaction.execute(_DONE, (session_id, arrived[0]))
 
 
+def _told_apart(outlines: Sequence[Outline]) -> list[Outline]:
+    spans = told_apart([one.span for one in outlines])
+    return [replace(one, span=span) for one, span in zip(outlines, spans, strict=True)]
+
+
 async def _own_sessions(db: Executor, session_id: UUID, others: set[UUID]) -> set[UUID]:
     """The session itself and those of its rollout."""
     if not others - {session_id}:
@@ -92,7 +99,7 @@ def _changed(found: Sequence[AgentOfCall], outlines: Sequence[Outline]) -> list[
     """Trace, span and agent of the spans that have another agent now."""
     agents = {span_id: call.agent for call in found for span_id in call.span_ids}
     return [
-        (one.span.trace_id, one.span.span_id, agents[one.span.span_id])
+        (one.span.trace_id, original_id(one.span.span_id), agents[one.span.span_id])
         for one in outlines
         if agents.get(one.span.span_id) not in (None, one.agent)
     ]
@@ -123,6 +130,6 @@ async def _keep_earlier(
         call = calls[ServedNode(earlier.session_id, earlier.seq)]
         records = [by_id[span_id] for span_id in call.span_ids]
         if all(one.agent != earlier.agent for one in records):
-            rows += [(one.span.trace_id, one.span.span_id, earlier.agent) for one in records]
+            rows += [(one.span.trace_id, original_id(one.span.span_id), earlier.agent) for one in records]
     if rows:
         await transaction.execute(_BEFORE, (*map(list, zip(*rows, strict=True)), session_id))

@@ -93,7 +93,7 @@ class Waterfall:
 
 def waterfall(session: TracedSession, result: Converted, trace_id: str) -> Waterfall:
     """The received spans of one trace."""
-    spans = [one.span for one in session.received if one.span.trace_id == trace_id]
+    spans = [span for span in result.received if span.trace_id == trace_id]
     drawing = _Drawing(session, result, spans)
     ordered = list(_tree_order(spans))
     lines = tuple(drawing.line(span, depth) for span, depth in ordered[:MOST_LINES])

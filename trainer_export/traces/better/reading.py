@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trainer_export.traces.better.distinct import told_apart
 from trainer_export.traces.better.report import Entry, Use
 from trainer_export.traces.parsing import parse_span
 from trainer_export.traces.reference import ValidationError
@@ -21,7 +22,7 @@ class Reading:
     """What one list of span objects holds."""
 
     spans: list[Span]
-    """One per (rollout, attempt, span id), in canonical order."""
+    """One per (rollout, attempt, trace id, span id), in canonical order; ids are unique within an attempt."""
     left_out: list[Entry]
 
 
@@ -36,7 +37,7 @@ def read_spans(source: Sequence[Any]) -> Reading:
             left_out.append(
                 Entry(_named(item, "span_id"), _named(item, "name"), Use.MALFORMED_SPAN, str(error))
             )
-    kept, duplicates = _distinct(spans)
+    kept, duplicates = _distinct(told_apart(spans))
     left_out += [Entry(span.span_id, span.name, Use.DUPLICATE_SPAN, span.span_id) for span in duplicates]
     return Reading(sorted(kept, key=_canonical), sorted(left_out, key=_entry_order))
 

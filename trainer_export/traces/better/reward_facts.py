@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer_export.traces.attributes import unflatten
+from trainer_export.traces.better.distinct import original_id
 from trainer_export.traces.coercion import to_float
 from trainer_export.traces.names import LINK, OPERATION, OPERATION_NAME, REWARD
 from trainer_export.traces.reference import ValidationError
@@ -110,8 +111,8 @@ def _time_of(event: Mapping[str, Any], default: float | None) -> float | None:
 
 def meets(links: Mapping[str, str], span: Span) -> bool:
     """Whether a span meets every condition."""
-    own = {"span_id": span.span_id, "trace_id": span.trace_id}
+    own = {"span_id": (span.span_id, original_id(span.span_id)), "trace_id": (span.trace_id,)}
     return all(
-        own[key] == value if key in _RESERVED else str(span.attributes.get(key)) == value
+        value in own[key] if key in _RESERVED else str(span.attributes.get(key)) == value
         for key, value in links.items()
     )
