@@ -1,24 +1,28 @@
 """Random agents against random faults: `SOAK_SECONDS=3600 pytest -m soak tests/soak`.
 
-Agents extend, send again and branch; processes are killed and replaced, connections of the database are cut,
-the engine fails. At the end: every acknowledged reply is a node with exactly its ids, every path is fed as it
-was served, and every request has an end.
+Agents extend, send again and branch under every policy and claim lost replies by their keys; processes are
+killed and replaced, connections of the database are cut, the engine fails. At the end: every acknowledged
+reply is a node with exactly its ids, every path is fed as it was served, every request has an end, and what
+an export would train was sampled in that very context, once.
 """
 
 import logging
 import os
 import random
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.client import HTTPException
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 
 from sessions_app.models import Node, Record, TokenCheckpoint
-from tests.client import user
+from tests.client import Answer, user
+from tests.exports.exporting import export
 from tests.fakes.engine import FakeEngine
 from tests.integration.test_database_restart import drop_connections
 from tests.integration.test_processes import environment
@@ -29,9 +33,12 @@ pytestmark = [pytest.mark.soak, pytest.mark.django_db]
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 SEED = int(os.environ.get("SOAK_SEED", "1"))
+POLICIES = ("tree", "tree", "linear", "rollback")
 FAULTS = ("500", "cut", "malformed_json", "nan_logprob")
 _COMPARED = 500
 """Paths whose ids are compared with those of their parents."""
+_EXPORTED = 300
+"""Sessions that are exported."""
 ENDS = {"committed", "confirmed", "refused", "upstream_error", "late", "lost", "cancelled", "replayed"}
 
 
@@ -63,7 +70,7 @@ def agent(world: World, number: int) -> None:
     chance = random.Random(SEED * 1000 + number)
     while time.monotonic() < world.until:
         try:
-            session = chance.choice(world.servers).client.create()
+            session = chance.choice(world.servers).client.create(history_policy=chance.choice(POLICIES))
         except (OSError, HTTPException, AssertionError):
             time.sleep(0.1)
             continue
@@ -77,19 +84,28 @@ def conversation(world: World, chance: random.Random, session: str) -> None:
             return
         history = histories[-1] if chance.random() < 0.8 else chance.choice(histories)
         asked = [*history, user(f"ab {turn if chance.random() < 0.9 else 0}")]
-        try:
-            answer = chance.choice(world.servers).client.chat(session, asked, timeout=90)
-        except (OSError, HTTPException):
+        key = {"Idempotency-Key": f"k{turn}"} if chance.random() < 0.2 else {}
+        answer = answered(world, chance, session, asked, key)
+        if answer is None or answer.status != 200:
             world.failures += 1
-            continue
-        if answer.status != 200:
-            world.failures += 1
-            assert answer.status in (429, 500, 502, 503), answer.body
+            assert answer is None or answer.status in (400, 409, 429, 500, 502, 503), answer.body
             continue
         if answer.headers["x-tito-recorded"] == "true":
             told = [*asked, answer.json["choices"][0]["message"]]
             histories.append(told)
             world.replies.append(Acknowledged(session, int(answer.headers["x-tito-node"]), told))
+
+
+def answered(
+    world: World, chance: random.Random, session: str, asked: list[Any], key: dict[str, str]
+) -> Answer | None:
+    """The answer; with a key it is asked for again, of whichever process, where the first was lost."""
+    for _ in range(4 if key else 1):
+        try:
+            return chance.choice(world.servers).client.chat(session, asked, headers=key, timeout=90)
+        except (OSError, HTTPException):
+            time.sleep(0.2)
+    return None
 
 
 def trouble(world: World) -> None:
@@ -158,6 +174,7 @@ def check(world: World) -> None:
         assert set(records.values_list("state", flat=True)) <= ENDS
         attached = [seq for seq in records.values_list("node_seq", flat=True) if seq is not None]
         assert set(attached) >= set(nodes)
+    check_samples(random.Random(SEED).sample(sorted(sessions), min(_EXPORTED, len(sessions))))
     for reply in random.Random(SEED).sample(world.replies, min(_COMPARED, len(world.replies))):
         shown = world.servers[0].client.get(reply.session, f"?leaf={reply.node}")
         ids = shown["metadata"]["accumulated_token_ids"]
@@ -167,3 +184,13 @@ def check(world: World) -> None:
             before = world.servers[1].client.get(reply.session, f"?leaf={parent}")
             served = before["metadata"]["accumulated_token_ids"]
             assert ids[: len(served)] == served
+
+
+def check_samples(sessions: list[str]) -> None:
+    """Trained ids are proven: sampled in that context, with that logprob, in one row only."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = export(Path(folder), sessions=sessions)
+    assert report["failures"] == []
+    assert report["proof"]["proven"] == report["trained_tokens"] > 0
+    assert report["proof"]["adds_up"]
+    assert set(report["proof"]["unproven"].values()) == {0}
