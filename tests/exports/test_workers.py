@@ -7,6 +7,8 @@ import os
 import resource
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from uuid import UUID
 
@@ -14,8 +16,11 @@ import pytest
 
 from sessions_app.api.wiring import conninfo
 from sessions_app.store.pool import Database
+from tests.client import user
 from tests.exports.exporting import export, linear, rows, shards, visible
 from tests.exports.workers import asked, job_now, leases_run_out, shard_states, wait_for, worker
+from tests.fakes.engine import Reply
+from tests.integration.test_cases import says
 from tests.integration.web import ROOT, database_url
 from tests.toy import write_model, write_template
 from tito_project.addresses import embedded_redis_url
@@ -112,9 +117,6 @@ def test_looking_twice_or_at_once_makes_one_export(toy, tmp_path: Path) -> None:
 
 
 def test_cancelling_a_running_job_shows_nothing_and_resuming_ends_it(toy, tmp_path: Path) -> None:
-    import threading
-    import time
-
     client, engine = toy
     sessions = [linear(client, engine) for _ in range(6)]
     out = tmp_path / "out"
@@ -132,6 +134,28 @@ def test_cancelling_a_running_job_shows_nothing_and_resuming_ends_it(toy, tmp_pa
     client.call("POST", f"/exports/{job.hex}/resume")
     assert looked(job) == "done"
     assert [row["session_id"] for row in rows(out)] == sessions
+
+
+def test_a_turn_that_comes_while_a_job_runs_is_not_in_it(toy, tmp_path: Path) -> None:
+    client, engine = toy
+    sessions = [linear(client, engine) for _ in range(6)]
+    job = asked(tmp_path / "out", sessions, shard_tokens=1)
+    thread = threading.Thread(target=looked, args=(job,))
+    thread.start()
+    wait_for(lambda: "done" in shard_states(job))
+    assert shard_states(job)[-1] == "pending"
+    engine.script(Reply([102, 2], message=says("more")))
+    history = [user("hello"), says("ab"), user("ok"), says("ab"), user("go on")]
+    assert client.chat(sessions[-1], history).headers["x-tito-attach"] == "append"
+    client.call("POST", f"/sessions/{sessions[-1]}/rewards", {"value": 1})
+    thread.join()
+    wait_for(lambda: looked(job) == "done", 20)
+    made = rows(tmp_path / "out")
+    assert [row["session_id"] for row in made] == sessions
+    assert [(row["path"].tolist(), row["reward"]) for row in made] == [([0, 1], None)] * 6
+    export(tmp_path / "after", sessions=sessions[-1:])
+    (after,) = rows(tmp_path / "after")
+    assert (after["path"].tolist(), after["reward"]) == ([0, 1, 2], 1.0)
 
 
 def test_a_disk_that_is_full_in_the_middle(toy, tmp_path: Path, monkeypatch) -> None:
