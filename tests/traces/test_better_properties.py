@@ -75,7 +75,9 @@ def test_absurdly_deep_keys_are_passed_over():
 
 def test_span_ids_that_two_traces_share_are_two_spans():
     def trace(number, name):
-        spans = [agent("a", None, 0.0, 9.0, name), call("c", "a", 1.0, 2.0), reward("r", "a", 3.0, number)]
+        at = 10.0 * number
+        spans = [agent("a", None, at, at + 9, name), call("c", "a", at + 1, at + 2)]
+        spans.append(reward("r", "a", at + 3, number))
         spans[1]["attributes"]["gen_ai.response.id"] = f"chatcmpl-{number}"
         return [one | {"trace_id": f"{number}" * 32} for one in spans]
 
