@@ -387,3 +387,40 @@ class TestOpenAIResponses:
         name = f"resp_{session.rpartition('/')[2]}00000000"
         assert client.responses.retrieve(name).output_text == "hello"
         assert client.responses.input_items.list(name).data[0].content[0].text == "hi"
+
+    def test_chains_of_responses_grow_and_branch(
+        self, client: openai.OpenAI, engine: FakeEngine, session: str
+    ) -> None:
+        engine.script(thinking_call(), said("sunny"), said("bye"), said("other"))
+        first = client.responses.create(
+            model="m", instructions="Help.", input="weather?", tools=RESPONSES_TOOLS
+        )
+        output: list[Any] = [{"type": "function_call_output", "call_id": "call_A1", "output": "sunny"}]
+        attached = []
+        previous = first.id
+        for given in (output, "thanks"):
+            turn = client.responses.with_raw_response.create(
+                model="m", previous_response_id=previous, input=given, tools=RESPONSES_TOOLS, store=False
+            )
+            attached.append((turn.headers["X-Tito-Attach"], turn.headers["X-Tito-Parent"]))
+            previous = turn.parse().id
+        assert attached == [("append", "0"), ("append", "1")]
+        again = client.responses.with_raw_response.create(
+            model="m", previous_response_id=first.id, input="never mind", tools=RESPONSES_TOOLS
+        )
+        assert (again.headers["X-Tito-Attach"], again.headers["X-Tito-Parent"]) == ("fork", "0")
+        assert leaves(session) == 2
+        fed = [body["input_ids"] for body in engine.bodies[-4:]]
+        assert fed[3][: len(fed[0]) + 3] == fed[1][: len(fed[0]) + 3] == [*fed[0], 104, 105, 106]
+
+    def test_other_instructions_are_another_head(
+        self, client: openai.OpenAI, engine: FakeEngine, session: str
+    ) -> None:
+        engine.script(said("a"), said("b"))
+        first = client.responses.create(model="m", instructions="Help.", input="q")
+        second = client.responses.with_raw_response.create(
+            model="m", instructions="Hinder.", previous_response_id=first.id, input="r"
+        )
+        assert second.headers["X-Tito-Cause"] == "system_changed"
+        sent = engine.bodies[-1]["messages"]
+        assert [message["content"] for message in sent] == ["Hinder.", "q", "a", "r"]

@@ -24,7 +24,7 @@ _SAMPLING = (
     "frequency_penalty", "logit_bias", "min_tokens", "ignore_eos", "chat_template_kwargs", "lora_path",
 )  # fmt: skip
 _KINDS: dict[str, type] = {"include": list, "text": dict, "reasoning": dict, "metadata": dict, "model": str}
-_SAID = {list: "a list", dict: "an object", str: "text"}
+_SAID: dict[Any, str] = {list: "a list", dict: "an object", str: "text"}
 _TOOL_FIELDS = ("type", "name", "description", "parameters")
 _UNSUPPORTED = {
     "conversation": "send previous_response_id or the items themselves",
