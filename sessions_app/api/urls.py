@@ -28,7 +28,14 @@ from sessions_app.api.inspect import (
 from sessions_app.api.keys import KeysView
 from sessions_app.api.lifecycle import FinishView
 from sessions_app.api.metrics import MetricsView
-from sessions_app.api.models import AttemptModelsView, KeyModelsView, ModelsView
+from sessions_app.api.models import (
+    AttemptModelsView,
+    AttemptModelView,
+    KeyModelsView,
+    KeyModelView,
+    ModelsView,
+    ModelView,
+)
 from sessions_app.api.otlp import (
     AttemptLogsView,
     AttemptTracesView,
@@ -59,6 +66,7 @@ from sessions_app.api.weights import PauseView, ResumeView, VersionView
 
 _SESSION = r"sessions/(?P<session_id>[^/]+)"
 _ATTEMPT = r"rollout/(?P<rollout_id>[^/]+)/attempt/(?P<attempt_id>[^/]+)"
+_MODEL = r"/v1/models/(?P<model>.+)"
 _RESPONSE = r"/v1/responses/(?P<response_id>[^/]+)"
 
 ROUTES: list[tuple[str, type[DirectView]]] = [
@@ -90,6 +98,9 @@ ROUTES: list[tuple[str, type[DirectView]]] = [
     (_SESSION + r"/v1/models", ModelsView),
     (r"v1/models", KeyModelsView),
     (_ATTEMPT + r"/v1/models", AttemptModelsView),
+    (_SESSION + _MODEL, ModelView),
+    (_MODEL.lstrip("/"), KeyModelView),
+    (_ATTEMPT + _MODEL, AttemptModelView),
     (_SESSION + r"/v1/traces", SessionTracesView),
     (r"v1/traces", KeyTracesView),
     (_ATTEMPT + r"/v1/traces", AttemptTracesView),

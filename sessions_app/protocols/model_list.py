@@ -38,6 +38,11 @@ def anthropic_list(profiles: Iterable[ListedModel]) -> dict[str, Any]:
     }
 
 
+def one_of_list(listed: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """One model of a list, in the list's shape; None where it has none of that name."""
+    return next((model for model in listed["data"] if model["id"] == name), None)
+
+
 def _named(profiles: Iterable[ListedModel]) -> Iterator[tuple[str, ListedModel]]:
     seen = set()
     for profile in profiles:

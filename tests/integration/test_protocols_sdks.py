@@ -119,6 +119,9 @@ class TestOpenAIChat:
 
     def test_the_models_are_listed(self, client: openai.OpenAI) -> None:
         assert "default" in [model.id for model in client.models.list()]
+        assert client.models.retrieve("default").owned_by == "tito"
+        with pytest.raises(openai.NotFoundError, match="'no/such' does not exist"):
+            client.models.retrieve("no/such")
 
 
 class TestAnthropicMessages:

@@ -55,6 +55,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     **{(name, "post"): operation for name, operation in _BY_PROTOCOL.items()},
     **{(name, "get"): Operation(reply=named("ModelList"), error="OpenAIError")
        for name in ("ModelsView", "KeyModelsView", "AttemptModelsView")},
+    **{(name, "get"): Operation(reply=shaped("id", id=TEXT), error="OpenAIError")
+       for name in ("ModelView", "KeyModelView", "AttemptModelView")},
     **{(f"{by}StoredResponseView", method): Operation(reply=named("ResponsesReply"), error="OpenAIError")
        for by in ("", "Key", "Attempt") for method in ("get", "delete")},
     **{(f"{by}InputItemsView", "get"): Operation(
