@@ -9,7 +9,6 @@ by `dumps`. Nesting ends at a fixed depth, so that what can be written can be re
 import json
 import math
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any
 
 import orjson
@@ -148,23 +147,37 @@ class MessageTexts:
         """Where the message after the one last found would begin."""
         self._spans: list[str] | None = None
 
+    def are_usual(self) -> bool:
+        """Whether all messages are spelled as libraries write them, so that their values say all of them."""
+        return any(usual in self._body for usual in _usual_spellings(self._messages))
+
     def text(self, index: int) -> str:
         """JSON text of one message: the compact spelling where the body has just that, else the client's
         own (escaped anew where it holds a lone surrogate, which no database takes as it stands).
         """
-        compact = exact(self._messages[index])
+        message = self._messages[index]
         if self._spans is None:
-            for usual in chain((compact,), _spellings_of_json(self._messages[index])):
-                if self._finds(usual):
-                    return usual.decode()
+            usual = self._found(message)
+            if usual is not None:
+                return usual.decode()
             self._spans = elements(member(_decoded(self._body), self._name))
         own = self._spans[index]
-        return own if encodes(own) else compact.decode()
+        return own if encodes(own) else exact(message).decode()
 
-    def _finds(self, usual: bytes) -> bool:
-        at = self._next if self._body.startswith(usual, self._next) else self._body.rfind(usual)
+    def _found(self, message: Any) -> bytes | None:
+        """The spelling that stands in the body: behind the message last found, else wherever it does."""
+        for usual in _usual_spellings(message):
+            if self._body.startswith(usual, self._next):
+                return self._passed(self._next, usual)
+        for usual in _usual_spellings(message):
+            if (at := self._body.rfind(usual)) >= 0:
+                return self._passed(at, usual)
+        return None
+
+    def _passed(self, at: int, usual: bytes) -> bytes:
         self._next = at + len(usual) + 1
-        return at >= 0
+        self._next += self._body.startswith(b" ", self._next)
+        return usual
 
 
 def own_member(body: bytes, name: str) -> str | None:
@@ -173,11 +186,12 @@ def own_member(body: bytes, name: str) -> str | None:
     return text if text is not None and encodes(text) else None
 
 
-def _spellings_of_json(message: Any) -> Iterator[bytes]:
-    """How Python's `json` writes a message by default, and with its characters as they are."""
+def _usual_spellings(value: Any) -> Iterator[bytes]:
+    """How a value is written compactly, and by `json`: by default, and with its characters as they are."""
+    yield exact(value)
     for ascii_only in (True, False):
         try:
-            yield json.dumps(message, ensure_ascii=ascii_only).encode()
+            yield json.dumps(value, ensure_ascii=ascii_only).encode()
         except (UnicodeEncodeError, RecursionError):
             return
 

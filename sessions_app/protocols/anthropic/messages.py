@@ -34,7 +34,7 @@ def _spoken(messages: Any, body: bytes) -> Iterator[Spoken]:
     if not isinstance(messages, list):
         raise InvalidMessages("messages must be a list")
     texts = MessageTexts(body, messages)
-    with_calls = any(_calls_something(message) for message in messages)
+    spelled = any(_calls_something(message) for message in messages) and not texts.are_usual()
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
         if not isinstance(message, dict):
@@ -44,7 +44,7 @@ def _spoken(messages: Any, body: bytes) -> Iterator[Spoken]:
             raise InvalidMessages(f"{where}.role must be one of {', '.join(_ROLES)}")
         blocks = tuple(_blocks(message.get("content"), f"{where}.content"))
         own = Own(message, partial(texts.text, index))
-        inputs = _inputs(texts, index, message) if with_calls else ()
+        inputs = _inputs(texts, index, message) if spelled else ()
         yield Spoken(role, blocks, f"{where}.content", (own,), inputs)
 
 
