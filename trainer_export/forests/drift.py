@@ -1,4 +1,4 @@
-"""Drift of paths against a fresh render, computed once per leaf: a path never changes."""
+"""Drift of paths against a fresh render, computed once per leaf and renderer: a path never changes."""
 
 import logging
 from collections import OrderedDict
@@ -15,17 +15,21 @@ from trainer_export.forests.rows import StoredSession
 logger = logging.getLogger(__name__)
 
 Drift = list[dict[str, Any]]
-_KEPT = 4096
+Key = tuple[str, UUID, int]
+"""Fingerprint of the renderer, session, node."""
+_KEPT_CHARACTERS = 8_000_000
 
 
 class DriftCache:
-    """Drift by session and node, least recently used first to go. Shared between threads."""
+    """Least recently used drift goes first. Shared between threads; bounded by the text it quotes."""
 
-    def __init__(self) -> None:
-        self._found: OrderedDict[tuple[UUID, int], Drift | None] = OrderedDict()
+    def __init__(self, most: int = _KEPT_CHARACTERS) -> None:
+        self._most = most
+        self._held = 0
+        self._found: OrderedDict[Key, Drift | None] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: tuple[UUID, int]) -> tuple[Drift | None] | None:
+    def get(self, key: Key) -> tuple[Drift | None] | None:
         """The drift in a tuple of its own; None = not computed here yet."""
         with self._lock:
             if key not in self._found:
@@ -33,12 +37,21 @@ class DriftCache:
             self._found.move_to_end(key)
             return (self._found[key],)
 
-    def put(self, key: tuple[UUID, int], drift: Drift | None) -> None:
+    def put(self, key: Key, drift: Drift | None) -> None:
         """Keep what was computed."""
         with self._lock:
+            if key in self._found:
+                return
             self._found[key] = drift
-            if len(self._found) > _KEPT:
-                self._found.popitem(last=False)
+            self._held += _size(drift)
+            while self._held > self._most:
+                self._held -= _size(self._found.popitem(last=False)[1])
+
+
+def _size(drift: Drift | None) -> int:
+    """Characters, an entry itself counted as some hundred of them."""
+    texts = (value for mismatch in drift or () for value in mismatch.values() if isinstance(value, str))
+    return 200 + sum(map(len, texts))
 
 
 class PathDrift:
@@ -56,7 +69,7 @@ class PathDrift:
 
     def of(self, path: list[int], tokens: Ids) -> Drift | None:
         """Mismatches of the path to its last node; None where they cannot be computed."""
-        key = (self._stored.session.id, path[-1])
+        key = (self._renderer.fingerprint, self._stored.session.id, path[-1])
         held = self._cache.get(key)
         if held is None:
             held = (self._computed(path, tokens),)
