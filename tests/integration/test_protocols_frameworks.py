@@ -163,6 +163,7 @@ def test_smolagents(served: tuple[str, FakeEngine]) -> None:
 def test_mini_swe_agent(served: tuple[str, FakeEngine], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MSWEA_SILENT_STARTUP", "1")
     monkeypatch.setenv("MSWEA_COST_TRACKING", "ignore_errors")
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "true")  # else it asks the network for prices
     agents = pytest.importorskip("minisweagent.agents.default")
     models = pytest.importorskip("minisweagent.models.litellm_model")
     environments = pytest.importorskip("minisweagent.environments.local")
