@@ -6,6 +6,7 @@ Invariant: no search reads a table from end to end.
 
 import json
 import re
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -26,9 +27,27 @@ def id_range(term: str) -> tuple[UUID, UUID] | None:
 
 def session_ids(term: str) -> "QuerySet[Session, UUID]":
     """Ids of the sessions that a term names, each way of naming through its own index."""
+    ways = _ways(term)
+    if (label := label_of(term)) is not None:
+        ways.append(labelled(Session.objects.order_by(), label).values_list("id", flat=True))
+    return Session.objects.order_by().values_list("id", flat=True).none().union(*ways)
+
+
+def sessions_named(rows: "QuerySet[Session]", term: str) -> "QuerySet[Session]":
+    """The sessions of a list that a term names. What may name as many as there are, a harness or label, is a
+    condition on the list itself, which is read in its own order then."""
+    term = term.strip().replace("\x00", "")
+    if rows.model.objects.order_by().filter(harness=term).exists():
+        return rows.filter(harness=term)
+    named = Session.objects.order_by().values_list("id", flat=True).none().union(*_ways(term))
+    label = label_of(term)
+    return rows.filter(id__in=named) if label is None or named.exists() else labelled(rows, label)
+
+
+def _ways(term: str) -> "list[QuerySet[Any, UUID]]":
     term = term.strip().replace("\x00", "")
     ids = Session.objects.order_by().values_list("id", flat=True)
-    ways = [
+    ways: list[QuerySet[Any, UUID]] = [
         ids.filter(rollout_id=term),
         ids.filter(group_id=term),
         ids.filter(harness=term),
@@ -36,24 +55,18 @@ def session_ids(term: str) -> "QuerySet[Session, UUID]":
     ]
     if (found := id_range(term)) is not None:
         ways.append(ids.filter(id__range=found))
-    if (label := label_of(term)) is not None:
-        ways.append(labelled(label))
-    return ids.none().union(*ways)
+    return ways
 
 
 def label_of(term: str) -> dict[str, str] | None:
     """`name=value` as the label it stands for."""
-    name, equals, value = term.partition("=")
+    name, equals, value = term.replace("\x00", "").partition("=")
     return {name.strip(): value.strip()} if equals and name.strip() else None
 
 
-def labelled(label: dict[str, str]) -> "QuerySet[Session, UUID]":
-    """Ids of the sessions with a label; the condition is spelled as in the index."""
-    return (
-        Session.objects.order_by()
-        .values_list("id", flat=True)
-        .extra(
-            where=["labels <> '{}' AND labels::jsonb @> %s::jsonb"],
-            params=[json.dumps(label)],
-        )
+def labelled(rows: "QuerySet[Session]", label: dict[str, str]) -> "QuerySet[Session]":
+    """Those sessions with a label; the condition is spelled as in the index."""
+    return rows.extra(
+        where=["labels <> '{}' AND labels::jsonb @> %s::jsonb"],
+        params=[json.dumps(label)],
     )

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from unfold.views import ChangeList
 
 from sessions_app.admin.base import ReadOnlyAdmin, short
-from sessions_app.admin.filters import CauseFilter, HappenedFilter, HarnessFilter, MatcherFilter, harnesses
+from sessions_app.admin.filters import CauseFilter, HappenedFilter, HarnessFilter, MatcherFilter
 from sessions_app.admin.listing import SessionList
 from sessions_app.admin.pages.actions import root_class_page, session_action_page
 from sessions_app.admin.pages.case_page import case_page
@@ -27,7 +27,7 @@ from sessions_app.admin.pages.samples_page import samples_page
 from sessions_app.admin.pages.session_page import session_page
 from sessions_app.admin.pages.what_if_page import replay_page, what_if_page
 from sessions_app.admin.roles import EXPORT, may_operate
-from sessions_app.admin.searching import session_ids
+from sessions_app.admin.searching import sessions_named
 from sessions_app.models import Session
 from sessions_app.presentation.addresses import list_url
 from sessions_app.presentation.markup import explained, link
@@ -134,11 +134,7 @@ class SessionAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
         """By whatever the operator has in hand."""
-        if not search_term.strip():
-            return queryset, False
-        if search_term.strip() in harnesses():  # as many rows as there are: their own index is in list order
-            return queryset.filter(harness=search_term.strip()), False
-        return queryset.filter(id__in=session_ids(search_term)), False
+        return sessions_named(queryset, search_term) if search_term.strip() else queryset, False
 
     @admin.action(description="Close", permissions=["operate"])
     def close_chosen(self, request: HttpRequest, chosen: QuerySet) -> HttpResponse | None:

@@ -17,6 +17,7 @@ register = template.Library()
 
 _CELL = re.compile(r'(<t[dh] class="[^" ]+)[^"]*"')
 """The beginning of a list's cell; what follows its first class is the theme's, some 400 bytes a cell."""
+_CHECKBOX = re.compile(r'class="[^"]* action-select"')
 
 register.filter("prose", markup.prose)
 register.filter("blanks", markup.blanks_shown)
@@ -135,7 +136,7 @@ def compact(value: Any) -> str:
 @register.filter
 def light(cell: SafeString) -> SafeString:
     """A cell of a list without the theme's classes: `operator.css` says once how cells look."""
-    return mark_safe(_CELL.sub(r'\1"', cell, count=1))
+    return mark_safe(_CHECKBOX.sub('class="action-select"', _CELL.sub(r'\1"', cell, count=1)))
 
 
 def _none() -> SafeString:
