@@ -28,6 +28,13 @@ def started(client: Client, engine: FakeEngine, **options: Any) -> tuple[str, li
     return session, [user("hello"), reply_of(client.chat(session, [user("hello")]))]
 
 
+def test_a_body_that_is_no_json_is_told_in_the_decoders_words(toy: tuple[Client, FakeEngine]) -> None:
+    client, _ = toy
+    answer = client.call("POST", f"/sessions/{client.create()}/v1/chat/completions", b"{nope")
+    words = "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
+    assert (answer.status, answer.json) == (400, {"error": f"invalid JSON body: {words}"})
+
+
 BAD_BODIES: list[tuple[bytes, str]] = [
     (b"{nope", "invalid_json"),
     (b"\xff\xfe", "invalid_json"),

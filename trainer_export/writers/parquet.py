@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sessions_app.json_text import text_of
+from sessions_app.json_text import dumps
 from trainer_export.shapes.base import Layout, Row
 from trainer_export.shapes.columns import ARRAYS, Column, Kind
 from trainer_export.writers.base import writer
@@ -116,7 +116,7 @@ def _value(column: Column, value: Any) -> Any:
         return None
     match column.kind:
         case Kind.JSON:
-            return text_of(value)
+            return dumps(value).decode()
         case Kind.TEXT:
             return storable(value)
         case Kind.TEXTS:
