@@ -77,7 +77,8 @@ _COMMIT = """
         UPDATE sessions_app_record SET
             state = 'committed', node_seq = s.seq, attach_kind = %(attach_kind)s::text,
             cause = %(cause)s::text, retry_of = %(retry_of)s::int, parent_seq = %(parent)s::int,
-            raw_tail = NULL, response = %(response)s, status_code = 200,
+            raw_tail = NULL, client_params = coalesce(%(client_params)s::text, client_params),
+            response = %(response)s, status_code = 200,
             prompt_tokens = %(prompt_tokens)s::int, reused_tokens = %(reused)s::int,
             added_tokens = %(added_tokens)s::int,
             raw_base = CASE WHEN %(parent)s::int IS NULL THEN 0 ELSE raw_base END,
@@ -192,6 +193,7 @@ def _parameters(new: NewNode) -> dict[str, Any]:
         "prefix_key": new.prefix_key,
         "request_key": new.request_key,
         "raw_digest": new.raw_digest,
+        "client_params": new.client_params,
         "head_digest": new.head.digest,
         "head_identity": new.head.identity,
         "context_digest": new.context_digest,

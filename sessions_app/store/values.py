@@ -264,6 +264,8 @@ class NewNode:
     agent: str | None = None
     harness: str | None = None
     """As the request's headers show it; the session keeps the first one committed."""
+    client_params: str | None = None
+    """What the record keeps once the messages are stored; None = what it has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from sessions_app.store import attach, commit
 from sessions_app.store.commit import LateReason, LockedSession, Unattached
 from sessions_app.store.pool import LOST_CONNECTION, Database, Transaction
 from sessions_app.store.values import NewEvent, NewMessage, NewNode, Reply
+from sessions_app.turns import recording
 from sessions_app.turns.explaining import in_force
 from sessions_app.turns.positioning import NEVER_A_REPLY
 from sessions_app.turns.prepare import Prepared
@@ -187,6 +188,7 @@ def new_node(prepared: Prepared, record_id: int, message: Mapping[str, Any], rep
         root_evidence=prepared.root.evidence if prepared.root else None,
         agent=agent_of(system_text(request.messages), request.arrival.headers),
         harness=detect_harness(request.arrival.headers),
+        client_params=recording.own_params(request, prepared.raw),
     )
 
 

@@ -53,7 +53,9 @@ class Ledger:
             retry_of=prepared.retry_of,
             head=prepared.head,
             request_params=recording.request_params(body, outgoing.prompt_ids),
-            client_params=recording.client_params(prepared.request, body, profile.backend.speaks_chat, raw),
+            client_params=recording.client_params(
+                prepared.request, body, profile.backend.speaks_chat, raw, prepared.parent_node
+            ),
             message_count=len(prepared.request.messages),
             raw_base=raw.base,
             raw_reply=raw.reply,

@@ -15,13 +15,15 @@ from sessions_app.backends.base import Generation
 from sessions_app.backends.reply import ROUTED_EXPERTS
 from sessions_app.json_text import RawJson, loads, storable, text_of
 from sessions_app.packing import Ids
-from sessions_app.store.values import AttachRow, PathMessage, Reply, SideData
+from sessions_app.store.values import AttachRow, NodeRow, PathMessage, Reply, SideData
 from sessions_app.turns.beginnings import Spelling, spelling_digest
 from sessions_app.turns.values import ChatRequest
 
 MARKER, WRAPPED = "$tito", "value"
 REPLAYED = "replayed"
 """In `client_params`: what a protocol's client replayed otherwise than it is stored, by message."""
+SIDECARS = "sidecars"
+"""In `client_params`, until the turn is committed: those of its new messages."""
 MESSAGES, TOOLS, PROMPT, COMPLETION, LOGPROBS = "messages", "tools", "prompt", "completion", "logprobs"
 BUILT = "built"
 """Mark of a whole reply that is ours, for an engine that answers with ids: clients never see its
@@ -38,13 +40,39 @@ def request_params(body: Mapping[str, Any], prompt: Ids) -> str:
     return text_of({name: _param(name, value, prompt) for name, value in body.items()})
 
 
+def own_params(request: ChatRequest, raw: "RawDelta", *, unstored_from: int | None = None) -> str | None:
+    """What a client of another protocol said beside the messages as they are stored; None of other clients.
+
+    `unstored_from`: messages from here on are not stored yet.
+    """
+    if request.own_params is None:
+        return None
+    beside = {REPLAYED: raw.beyond}
+    if unstored_from is not None:
+        beside[SIDECARS] = _sidecars(request, unstored_from)
+    kept = {
+        name: {str(index): RawJson(text) for index, text in texts.items()}
+        for name, texts in beside.items()
+        if texts
+    }
+    return text_of({**request.own_params, **kept})
+
+
+def _sidecars(request: ChatRequest, start: int) -> dict[int, str]:
+    pairs = ((index, request.sidecars.get(index)) for index in range(start, len(request.messages)))
+    return {index: text for index, text in pairs if text is not None}
+
+
 def client_params(
-    request: ChatRequest, outgoing: Mapping[str, Any], sent_as_chat: bool, raw: "RawDelta"
+    request: ChatRequest,
+    outgoing: Mapping[str, Any],
+    sent_as_chat: bool,
+    raw: "RawDelta",
+    parent: NodeRow | None,
 ) -> str | None:
     """What the client asked for and the outgoing body does not say; None where that says it all."""
     if request.own_params is not None:
-        replayed = {str(index): RawJson(text) for index, text in raw.beyond.items()}
-        return text_of({**request.own_params, **({REPLAYED: replayed} if replayed else {})})
+        return own_params(request, raw, unstored_from=parent.message_count if parent else 0)
     kept = {name: value for name, value in request.body.items() if name not in (MESSAGES, TOOLS)}
     if sent_as_chat:
         kept = {name: value for name, value in kept.items() if not _says(outgoing, name, value)}

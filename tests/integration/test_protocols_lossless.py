@@ -131,3 +131,20 @@ def test_a_hop_keeps_what_its_protocol_adds(served: tuple[httpx.Client, FakeEngi
     second = turn(served, session, "messages", {"messages": [QUESTION, reply, plain]})
     assert second.headers["X-Tito-Attach"] == "append"
     assert replayed(session) == [None, {"0": [QUESTION]}]
+
+
+def test_a_turn_that_came_to_nothing_keeps_what_was_sent(served: tuple[httpx.Client, FakeEngine]) -> None:
+    client, engine = served
+    session = new_session(served)
+    turn(served, session, "messages", {"messages": [QUESTION]}, Reply(ids=[104], text="ok"))
+    answered = [QUESTION, {"role": "assistant", "content": "ok"}]
+    engine.script("500")
+    body = {"messages": [*answered, RESULT], "metadata": {"user_id": "u"}}
+    assert client.post(f"/sessions/{session}/v1/messages", json=body).status_code == 500
+    from sessions_app.models import Message, Record
+
+    good, bad = Record.objects.filter(session_id=session).order_by("id")
+    assert json.loads(good.client_params or "") == {}
+    assert json.loads(bad.client_params or "")["sidecars"] == {"2": [RESULT]}
+    message = Message.objects.get(session_id=session, position=0)
+    assert json.loads(message.sidecar or "") == [QUESTION]
