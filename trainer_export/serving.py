@@ -26,7 +26,7 @@ from trainer_export.forests.describe import described
 from trainer_export.forests.drift import DriftCache
 from trainer_export.forests.load import Wanted, load_sessions
 from trainer_export.forests.rows import SessionRow, StoredSession
-from trainer_export.handed import Handed, enter
+from trainer_export.handed import Handed, enter, moment
 from trainer_export.samples.arguments import SamplesArguments
 from trainer_export.samples.cache import SampleCache
 from trainer_export.samples.codec import encode_json, encode_samples
@@ -73,6 +73,7 @@ class SamplesService:
         self, settings: SessionSettings, renderer: Renderer, arguments: SamplesArguments, *, as_json: bool
     ) -> SamplesAnswer:
         """The samples of a session. Raises SessionNotFound and SamplesFailed."""
+        as_of = await moment(self._db)
         found = await load_sessions(self._db, [settings.id], Wanted(messages=True, tools=True))
         if not found or found[0].session.deleted:
             raise SessionNotFound(settings.id.hex)
@@ -81,7 +82,7 @@ class SamplesService:
             forest = await self._with_messages(settings, forest)
         work = partial(self._assembled, found[0], forest, renderer, arguments, as_json)
         answer, handed = await self._run(work)
-        await enter(self._db, handed, "http")
+        await enter(self._db, handed, "http", as_of)
         return answer
 
     async def _run(self, work: Callable[[], T]) -> T:

@@ -32,6 +32,7 @@ from trainer_export.jobs import job as jobs
 from trainer_export.jobs.freeze import freeze
 from trainer_export.jobs.job import Claim
 from trainer_export.jobs.running import look_at, on_loop, unfinished_jobs
+from trainer_export.models import Sample
 from trainer_export.renderers import profile_renderer
 from trainer_export.tasks import send_workers
 
@@ -153,6 +154,10 @@ def test_a_turn_that_comes_while_a_job_runs_is_not_in_it(toy, tmp_path: Path) ->
     made = rows(tmp_path / "out")
     assert [row["session_id"] for row in made] == sessions
     assert [(row["path"].tolist(), row["reward"]) for row in made] == [([0, 1], None)] * 6
+    marks = Sample.objects.filter(job_id=job).values_list("session_id", "stale_reason")
+    assert {session.hex: reason for session, reason in marks} == dict.fromkeys(sessions) | {
+        sessions[-1]: "reward"
+    }, "what was reported before its row was entered is not in the row"
     export(tmp_path / "after", sessions=sessions[-1:])
     (after,) = rows(tmp_path / "after")
     assert (after["path"].tolist(), after["reward"]) == ([0, 1, 2], 1.0)

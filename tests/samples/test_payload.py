@@ -11,6 +11,7 @@ from trainer_export.samples.arguments import SamplesArguments, parse_arguments
 from trainer_export.samples.cache import SampleCache
 from trainer_export.samples.hooks import resolve_hooks
 from trainer_export.samples.payload import SamplesPayload, samples_payload
+from trainer_export.samples.rewards import number_of
 from trainer_export.samples.values import Reward, SessionForest
 
 HOOKS = resolve_hooks("keep_all", "default")
@@ -185,3 +186,15 @@ def test_a_small_cache_forgets_and_stays_right():
 def test_tokens_of_a_sample_cannot_be_written_to():
     with pytest.raises(ValueError, match="read-only"):
         payload(forest_of(*BRANCHES)).samples[0].tokens[0] = 9
+
+
+@pytest.mark.parametrize(
+    ("reward", "number"),
+    [
+        (1, 1.0), (0.5, 0.5), (np.float32(1.5), 1.5), (np.int64(2), 2.0), (True, None),
+        ("1", None), (None, None),
+        ({"a": 1}, None), (float("nan"), None), (10**400, None), (np.float64("inf"), None),
+    ],
+)  # fmt: skip
+def test_what_counts_as_one_number(reward: Any, number: float | None):
+    assert number_of(reward) == number

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -73,7 +74,7 @@ async def write_shard(
                 if made.exists():
                     await asyncio.to_thread(destination.publish, made, f"{job.folder}/{made.name}")
             lease.check()
-    return await _enter(db, claim, tally, ledger, written)
+    return await _enter(db, claim, tally, ledger, written, job.frozen_at or datetime.now(UTC))
 
 
 async def _write(
@@ -131,7 +132,12 @@ def _digest(file: Path) -> str:
 
 
 async def _enter(
-    db: Database, claim: Claim, tally: Tally, ledger: list[Handed], written: dict[str, Any]
+    db: Database,
+    claim: Claim,
+    tally: Tally,
+    ledger: list[Handed],
+    written: dict[str, Any],
+    frozen_at: datetime,
 ) -> bool:
     result = written | {
         "rows": tally.rows,
@@ -142,7 +148,7 @@ async def _enter(
     async with db.transaction() as transaction:
         if not await jobs.complete(transaction, claim, result):
             return False
-        await handed.enter(transaction, ledger, "export", claim.job)
+        await handed.enter(transaction, ledger, "export", frozen_at, claim.job)
     return True
 
 

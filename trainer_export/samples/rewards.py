@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from trainer_export.samples.values import Leaf, Reward
 
 
@@ -18,7 +20,7 @@ def scalar_reward(leaf: Leaf, session_rewards: Sequence[Reward]) -> float | None
 
 def number_of(reward: Any) -> float | None:
     """A sample's reward as one finite number; None for none, and for what is no number."""
-    if not isinstance(reward, int | float) or isinstance(reward, bool):
+    if not isinstance(reward, int | float | np.integer | np.floating) or isinstance(reward, bool):
         return None
     try:
         return float(reward) if isfinite(reward) else None
