@@ -109,6 +109,19 @@ class Ledger:
         session, where preparing had begun."""
         if isinstance(error, errors.SessionNotFound | errors.NotReady):
             return
+        try:
+            await self._refuse(settings, arrival, error, request, profile)
+        except LOST_CONNECTION:
+            logger.warning("database away; a request refused as %s has no record", error.code)
+
+    async def _refuse(
+        self,
+        settings: SessionSettings,
+        arrival: Arrival,
+        error: errors.TitoError,
+        request: ChatRequest | None,
+        profile: Profile | None,
+    ) -> None:
         intent = replace(
             self._blank(settings.id, arrival),
             message_count=len(request.messages) if request else 0,

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from sessions_app.api import access, runtime
+from sessions_app.errors import NotReady
 from sessions_app.models import HistoryEvent, Node, Record, UnattachedReply
 from sessions_app.packing import unpack_ids
-from sessions_app.turns import prepare, service, storing
+from sessions_app.turns import ledger, prepare, service, storing
 from tests.client import Client, user
 from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.test_bad_input import started, toy  # noqa: F401  (fixture)
@@ -195,6 +196,22 @@ def test_a_finished_session_says_so_before_anything_of_its_history(toy: Toy, pol
     for messages in (history, [user("other")], [], [user("hello"), user("x")]):
         answer = client.chat(session, messages)
         assert (answer.status, answer.code) == (409, "session_closed")
+
+
+def test_a_refusal_is_told_although_it_cannot_be_recorded(
+    toy: Toy,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def away(*_: Any, **__: Any) -> int:
+        raise NotReady("no database connection became free in time")
+
+    client, _ = toy
+    session = client.create()
+    with monkeypatch.context() as broken:
+        broken.setattr(ledger.records, "insert", away)
+        answer = client.chat(session, [user("hello")], n=2)
+    assert (answer.status, answer.code) == (400, "n_not_supported")
+    assert ends(session) == []
 
 
 def test_the_node_limit_holds_for_turns_at_once(tmp_path, pool) -> None:
