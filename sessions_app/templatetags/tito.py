@@ -15,6 +15,8 @@ from sessions_app.presentation.words import EVENT_KINDS, JOB_TONES, KIND_TONES, 
 
 register = template.Library()
 
+MOST_CHARACTERS = 50_000
+"""Of one message on the page of a node; the row of the message has all of them."""
 _CELL = re.compile(r'(<t[dh] class="[^" ]+)[^"]*"')
 """The beginning of a list's cell; what follows its first class is the theme's, some 400 bytes a cell."""
 _CHECKBOX = re.compile(r'class="[^"]* action-select"')
@@ -125,6 +127,18 @@ def record_link(record_id: int | None, text: str = "") -> SafeString | str:
 def rows_of(model: str, session_id: str, text: Any, **filters: Any) -> SafeString:
     """A number as a link to the rows that it counts."""
     return markup.link(addresses.list_url(model, session=session_id, **filters), text, "the rows it counts")
+
+
+@register.filter
+def opening(text: str) -> str:
+    """As much of a text as a page of many messages holds."""
+    return text[:MOST_CHARACTERS]
+
+
+@register.filter
+def is_cut(text: str) -> bool:
+    """Whether `opening` leaves something out."""
+    return len(text) > MOST_CHARACTERS
 
 
 @register.filter

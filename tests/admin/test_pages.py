@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.test import Client
 
 from sessions_app.models import HistoryEvent, Node, Record, Session
-from tests.admin.seeding import Seeds
+from tests.admin.seeding import Seeds, Server
 
 LISTS = sorted(
     f"{model._meta.app_label}/{model._meta.model_name}"
@@ -192,3 +192,13 @@ def test_the_list_of_sessions_shows_all_counters_and_the_causes_of_forks(staff: 
     assert f"{value['facts']['leaves']} leaves" in text
     assert f"{row['healed_prefix_tokens']:,} ids" in text
     assert next(iter(row["fork_causes"])) in text
+
+
+def test_a_very_long_text_is_cut_and_leads_to_all_of_it(staff: Client, seeded: tuple[Server, Seeds]) -> None:
+    talk = seeded[0].session()
+    talk.turn([{"role": "user", "content": "word " * 12_000}])
+    text = page(staff, node_url(talk.id, 0))
+    assert text.count("word word") < 11_000
+    assert "The beginning of 60,000 characters" in text
+    (row,) = twin(staff, f"/admin/sessions_app/message/?session={talk.id}&node_seq=0&position=0")["rows"]
+    assert row["body"].count("word") == 12_000

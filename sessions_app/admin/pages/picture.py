@@ -14,6 +14,7 @@ from sessions_app.insight.lineage import Glyph, Place, lay_out
 COLLAPSE_ABOVE = 40
 """Sessions with more nodes than this are drawn with their straight chains collapsed."""
 _COLUMN = 26
+_WIDEST_RANGE = 5
 _LANE = 46
 _GUTTER = 17
 """How far above a lane the strokes run that come to it from other lanes."""
@@ -115,8 +116,9 @@ class Mark:
 
     @property
     def label(self) -> str:
-        """What stands in or above it."""
-        return f"{self.seqs[0]}–{self.seqs[-1]}" if self.chain > 1 else str(self.seqs[0])
+        """What stands below it, as long as it leaves its neighbours their room; its tip names all of it."""
+        told = f"{self.seqs[0]}–{self.seqs[-1]}" if self.chain > 1 else str(self.seqs[0])
+        return told if self.chain == 1 or len(told) <= _WIDEST_RANGE else ""
 
 
 @dataclass(frozen=True, slots=True)
