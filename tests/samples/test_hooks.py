@@ -6,6 +6,8 @@ import pytest
 
 from sessions_app.errors import SamplesFailed
 from tests.samples.builders import RULES, forest_of, turn
+from trainer_export.jobs.filtering import filtered
+from trainer_export.jobs.filters import Filters
 from trainer_export.samples.arguments import SamplesArguments
 from trainer_export.samples.codec import encode_samples
 from trainer_export.samples.hooks import resolve_hooks
@@ -52,9 +54,12 @@ def test_a_picker_that_breaks_the_contract_is_named_with_its_fault(picker: str, 
     with pytest.raises(SamplesFailed) as refusal:
         run(picker)
     assert refusal.value.status == 422
-    assert str(refusal.value) == (
-        f"session sample hook failed (picker={picker}, postprocessor=default): {text}"
-    )
+    expected = f"session sample hook failed (picker={picker}, postprocessor=default): {text}"
+    assert str(refusal.value) == expected
+    exporting, _ = filtered(resolve_hooks(picker, "default"), Filters(status=["completed"]), None)
+    with pytest.raises(SamplesFailed) as refusal:
+        samples_payload(FOREST, SamplesArguments(), exporting, RULES)
+    assert str(refusal.value) == expected
 
 
 @pytest.mark.parametrize(

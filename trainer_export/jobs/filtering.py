@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainer_export.jobs.filters import Filters
-from trainer_export.samples.hooks import Hooks
+from trainer_export.samples.hooks import Hooks, pick
 from trainer_export.samples.native import DroppedLeaf, SessionRows
 from trainer_export.samples.pickers.base import Picker
 from trainer_export.samples.reasons import Reason
@@ -51,7 +51,7 @@ class FilteredPicker:
 
     def __call__(self, leaves: list[Sample], session_metadata: JsonObject) -> list[Sample]:
         """The picker's choice without what a filter rejects."""
-        picked = list(self.picker(leaves, session_metadata))
+        picked = pick(self.picker, leaves, session_metadata)
         return [sample for sample in picked if self.passes(sample)]
 
     def passes(self, sample: Sample) -> bool:

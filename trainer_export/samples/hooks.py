@@ -41,7 +41,7 @@ class Hooks:
     def run(self, samples: list[Sample], session_metadata: JsonObject) -> HookResult:
         """Picks and post-processes. Raises SamplesFailed for whatever a hook does wrong."""
         try:
-            picked = _pick(self.picker, samples, session_metadata)
+            picked = pick(self.picker, samples, session_metadata)
             facts = facts_of(picked)
             rows = _returned(self.postprocessor(list(picked), session_metadata))
             for row in rows:
@@ -54,7 +54,8 @@ class Hooks:
         return HookResult(picked, rows)
 
 
-def _pick(picker: Picker, samples: list[Sample], session_metadata: JsonObject) -> list[Sample]:
+def pick(picker: Picker, samples: list[Sample], session_metadata: JsonObject) -> list[Sample]:
+    """A picker's choice, if it is one. Raises ValueError and TypeError in the contract's words."""
     picked = _iterated(picker(samples, session_metadata))
     chosen = [id(sample) for sample in picked]
     if len(set(chosen)) != len(chosen) or not {id(sample) for sample in samples}.issuperset(chosen):

@@ -25,8 +25,10 @@ from trainer_export.jobs.values import FORMATS, SHAPES
 from trainer_export.models import ExportJob
 from trainer_export.tasks import send_workers
 
-MOST = 10_000
-"""Sessions of one such export; more are named by filters."""
+MOST = 900
+"""Sessions of one such export: each is a field of the form, and Django takes a thousand. More are named by
+filters.
+"""
 CONFIRMED = "confirmed"
 
 
