@@ -10,13 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from sessions_app.backends.demo.model import R3_LAYERS
 from sessions_app.models import Record, SidePayload, UnattachedReply
 from tests.client import Client, reply_of, user
+from tests.demo.engine import running_demo_engine
 from tests.exports.exporting import export, rows
 from tests.fakes.engine import FakeEngine, Reply
 from tests.harness import running_server
 from tests.integration.servers import toy_environment
 from trainer_export.renderers import profile_renderer
+from trainer_export.samples.codec import decode_samples
 
 COUNTERS = {"spec_accept_token_num": 3, "spec_draft_token_num": 8, "spec_verify_ct": 2}
 LAYERS, EXPERTS = 2, 2
@@ -185,3 +188,29 @@ def test_what_the_outgoing_body_says_is_not_stored_twice(engine):
         session = client.create()
         client.chat(session, [user("a")], temperature=1.0, top_p=1.0)
     assert Record.objects.get(session_id=session).client_params is None
+
+
+@pytest.mark.parametrize("additional", ["off", "on"])
+@pytest.mark.parametrize("backend", ["sglang", "sglang-generate"])
+def test_replay_rows_of_a_conversation_fit_its_sample(backend, additional):
+    """One row for each token of the sample but the last, whichever way they were asked for."""
+    with running_demo_engine() as (_, engine_url):
+        settings = {
+            "TITO_BACKEND": backend,
+            "TITO_BACKEND_URL": engine_url,
+            "TITO_ROUTING_REPLAY": "on",
+            "TITO_INDEXER_REPLAY": "on",
+            "TITO_ADDITION_R3": additional,
+            "TITO_R3_LAYERS": str(R3_LAYERS),
+        }
+        with running_server(settings) as url:
+            client = Client(url)
+            session, history = client.create(), [user("hello")]
+            for turn in range(3):
+                history += [reply_of(client.chat(session, history)), user(f"and {turn}?")]
+            answer = client.call("POST", f"/sessions/{session}/samples", {})
+            assert answer.status == 200, answer.body
+    (sample,) = decode_samples(answer.body).samples
+    rows_needed = len(sample["tokens"]) - 1
+    assert sample["rollout_routed_experts"].shape[:2] == (rows_needed, R3_LAYERS)
+    assert sample["rollout_indexer_topk"].shape[:2] == (rows_needed, R3_LAYERS)
