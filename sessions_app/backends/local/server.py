@@ -1,21 +1,24 @@
 """The local engine's HTTP side: `/generate` and `/abort_request` as SGLang has them, `/health`.
 
-It listens before the model is loaded: health answers 503 until then, and generations wait.
+It listens before the model is loaded: health answers 503 until then, and generations wait. Importing torch is
+a part of loading, as it may take half a minute.
 """
 
 import asyncio
 import json
 import time
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from sessions_app.backends.demo.forms import Completion, sglang_generate
-from sessions_app.backends.local.request import Asked, Unreadable, read
-from sessions_app.backends.local.scheduler import Scheduler
-from sessions_app.backends.local.sequences import Sequence
-from sessions_app.backends.local.weights import LoadedModel, load
+
+if TYPE_CHECKING:
+    from sessions_app.backends.local.request import Asked
+    from sessions_app.backends.local.scheduler import Scheduler
+    from sessions_app.backends.local.sequences import Sequence
+    from sessions_app.backends.local.weights import LoadedModel
 
 
 class LocalEngine:
@@ -39,7 +42,10 @@ class LocalEngine:
     async def _begin_loading(self, _app: web.Application) -> None:
         self._loading = asyncio.create_task(asyncio.to_thread(self._load))
 
-    def _load(self) -> tuple[LoadedModel, Scheduler]:
+    def _load(self) -> "tuple[LoadedModel, Scheduler]":
+        from sessions_app.backends.local.scheduler import Scheduler
+        from sessions_app.backends.local.weights import load
+
         loaded = load(self._folder)
         return loaded, Scheduler(loaded.model, loaded.pad, loaded.stops)
 
@@ -58,11 +64,18 @@ class LocalEngine:
         assert self._loading is not None
         try:
             loaded, scheduler = await asyncio.shield(self._loading)
-            asked = read(await _body(request), loaded.tokenizer.vocab_size, loaded.context_length)
+        except Exception as error:
+            return _json({"error": {"message": str(error)}}, 500)
+        return await self._generated(await _body(request), loaded, scheduler)
+
+    async def _generated(self, body: Any, loaded: "LoadedModel", scheduler: "Scheduler") -> web.Response:
+        from sessions_app.backends.local.request import Unreadable, read
+        from sessions_app.backends.local.sequences import Sequence
+
+        try:
+            asked = read(body, loaded.tokenizer.vocab_size, loaded.context_length)
         except Unreadable as error:
             return _json({"error": {"message": str(error)}}, 400)
-        except ValueError as error:
-            return _json({"error": {"message": str(error)}}, 500)
         sequence = Sequence(asked.prompt, asked.sampling)
         rid = asked.rid or uuid.uuid4().hex
         self._running[rid] = sequence
@@ -83,7 +96,7 @@ class LocalEngine:
         return web.Response()
 
 
-def _reply(asked: Asked, rid: str, sequence: Sequence, loaded: LoadedModel) -> dict[str, Any]:
+def _reply(asked: "Asked", rid: str, sequence: "Sequence", loaded: "LoadedModel") -> dict[str, Any]:
     ids = sequence.ids
     raw = {"raw_logprobs": [each.raw_logprob for each in sequence.draws]} if asked.raw_logprobs else {}
     return sglang_generate(

@@ -21,7 +21,7 @@ from typing import IO
 from sessions_app.errors import NotReady
 
 _ROOT = Path(__file__).resolve().parents[3]
-_LISTENS_WITHIN_S = 30.0
+_LISTENS_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,13 @@ class SharedEngine:
         command += ["--model", self._model, "--home", str(self._files.home)]
         with self._files.log.open("ab") as log:
             process = subprocess.Popen(
-                command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command,
+                cwd=_ROOT,
+                env={**os.environ, "TQDM_DISABLE": "1"},  # a log is no place for progress bars
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         deadline = time.monotonic() + _LISTENS_WITHIN_S
         while time.monotonic() < deadline and process.poll() is None:
