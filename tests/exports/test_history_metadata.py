@@ -54,6 +54,18 @@ def _parsed(metadata: Any) -> Any:
     return json.loads(metadata) if isinstance(metadata, str) else metadata
 
 
+@pytest.mark.parametrize("format", ["jsonl", "safetensors"])
+@pytest.mark.parametrize("shape", ["miles", "trl", "trajectory"])
+def test_they_stand_there_in_every_format(toy: Toy, tmp_path: Path, shape: str, format: str) -> None:
+    session = edited(toy)
+    export(tmp_path, "--shape", shape, "--format", format, sessions=[session])
+    made = rows(tmp_path, layout_of(shape), format)
+    assert made
+    for row in made:
+        assert _parsed(row["metadata"])["history_causes"] == COUNTED["tree"][0]
+        assert _parsed(row["metadata"])["linear_healer"]["healed_turns"] == 3
+
+
 def test_a_driver_cannot_replace_them(toy: Toy, tmp_path: Path) -> None:
     session = edited(toy)
     planted = {"history_causes": {}, "linear_healer": 0, "x": 1}
