@@ -6,6 +6,6 @@ from celery import Celery
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tito_project.settings")
 
-app = Celery("tito")
+app = Celery("tito", task_cls="tito_project.quiet_tasks:QuietTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

@@ -7,10 +7,12 @@ import json
 import logging
 from datetime import UTC, datetime
 
+from tito_project.quiet_logs import QuietFormatter
+
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(QuietFormatter):
     """Formats a record as one object."""
 
     def format(self, record: logging.LogRecord) -> str:
