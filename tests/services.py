@@ -43,11 +43,11 @@ def start() -> None:
 
 
 def _start_postgres(places: Places) -> None:
-    """The role may create databases here: pytest-django makes one for the run."""
+    """The role may create databases here, as pytest-django makes one for the run, and roles, as docs say."""
     postgres = EmbeddedPostgres(places, durable=False)
     _running.append(postgres.start())
     with postgres.superuser_connection() as connection:
-        connection.execute(f"ALTER ROLE {ROLE} CREATEDB")
+        connection.execute(f"ALTER ROLE {ROLE} CREATEDB CREATEROLE")
 
 
 def _stop(places: Places) -> None:

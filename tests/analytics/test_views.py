@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import DatabaseError, ProgrammingError, connection, transaction
 
 from sessions_app.models import Node, Record, Session
 from tests.admin.seeding import Seeds
 
+DOCS = Path(__file__).parents[2] / "docs"
 VIEWS = ["analytics_turn", "analytics_session", "analytics_fork_rate_hourly", "analytics_redundancy"]
 
 
@@ -75,9 +76,36 @@ def test_redundancy_counts_every_context(seeds: Seeds) -> None:
     assert rows("SELECT * FROM analytics_redundancy WHERE session_id = %s", seeds.empty) == []
 
 
-def test_the_documented_queries_run(seeds: Seeds) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "analytics.md").read_text(encoding="utf-8")
-    queries = re.findall(r"```sql\n(.*?)```", text, flags=re.DOTALL)
-    assert len(queries) >= 5
-    for query in queries:
-        rows(query.replace("%", "%%"))
+def documented() -> list[tuple[str, list[str]]]:
+    """The queries of the document, and the columns of the output that stands below each."""
+    text = (DOCS / "analytics.md").read_text(encoding="utf-8")
+    found = re.findall(r"```sql\n(.*?)```\n+```text\n(.*?)\n", text, flags=re.DOTALL)
+    return [(query, header.split()) for query, header in found]
+
+
+def test_five_questions_are_documented() -> None:
+    assert len(documented()) == 5
+
+
+@pytest.mark.parametrize(("query", "columns"), documented())
+def test_the_documented_queries_give_what_is_documented(seeds: Seeds, query: str, columns: list[str]) -> None:
+    found = rows(query.replace("%", "%%"))
+    assert [list(row) for row in found[:1]] == [columns]
+
+
+def test_the_role_of_analysts_reads_the_views_and_nothing_else(seeds: Seeds) -> None:
+    script = (DOCS / "analytics-role.sql").read_text(encoding="utf-8")
+    for name, value in ((':"role"', '"analyst_of_a_test"'), (":password", "'secret'")):
+        script = script.replace(name, value)
+    with connection.cursor() as cursor:
+        cursor.execute("\n".join(line for line in script.splitlines() if not line.startswith("--")))
+        cursor.execute("GRANT analyst_of_a_test TO CURRENT_USER")
+        cursor.execute("SET LOCAL ROLE analyst_of_a_test")
+        for view in VIEWS:
+            cursor.execute(f"SELECT count(*) FROM {view}")
+        for table in ("sessions_app_message", "sessions_app_session", "sessions_app_record", "auth_user"):
+            with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
+                cursor.execute(f"SELECT count(*) FROM {table}")
+        with pytest.raises(DatabaseError), transaction.atomic():
+            cursor.execute("DELETE FROM sessions_app_session")
+        cursor.execute("RESET ROLE")
