@@ -2,16 +2,20 @@
 
 import time
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pytest
 
+from sessions_app.api import runtime
 from sessions_app.api.wiring import conninfo
 from tests.client import Client
 from tests.exports.exporting import linear
 from tests.fakes.engine import FakeEngine
 from tests.integration.test_samples import forked
+from trainer_export.samples.hooks import Hooks
+from trainer_export.samples.pickers import PICKERS
 from trainer_export.samples.validate import problems
 from trainer_export.stream.serving import NO_ROWS
 
@@ -246,3 +250,21 @@ def test_odd_queries_are_refused(toy, query: str) -> None:
 def test_odd_acknowledgements_are_refused(toy, body: dict[str, Any]) -> None:
     answer = toy[0].call("POST", "/samples/ack", body)
     assert (answer.status, answer.code) == (400, "invalid_argument")
+
+
+def test_a_group_whose_rows_cannot_be_made_is_dropped_in_the_words_of_the_fault(toy, monkeypatch) -> None:
+    def broken(samples: list[Any], session_metadata: dict[str, Any]) -> list[Any]:
+        raise RuntimeError("out of order")
+
+    client, engine = toy
+    session = finished(client, engine)
+    service = runtime.current().stream
+    monkeypatch.setattr(
+        service,
+        "_making",
+        replace(service._making, hooks=Hooks("keep_all", PICKERS["keep_all"], "ours", broken)),
+    )
+    (dropped,) = stream(client)["dropped"]
+    assert dropped["reason"] == (
+        f"no rows: {session}: session sample hook failed (picker=keep_all, postprocessor=ours): out of order"
+    )

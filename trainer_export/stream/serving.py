@@ -178,10 +178,11 @@ class StreamService:
         for id, *frozen in await self._db.fetch_all(_INPUTS, (ids,)):
             inputs[id].append(frozen_from(frozen))
         for one in leased:
+            tally = Tally()
             async with self._hands:
-                rows = await self._rows(inputs[one.id], making)
+                rows = await self._rows(inputs[one.id], making, tally)
             answer.cursor = max(answer.cursor, one.id)
-            reason = too_old(rows, making.weights_now, request) if rows else NO_ROWS
+            reason = too_old(rows, making.weights_now, request) if rows else _empty(tally)
             if reason is not None:
                 await leases.drop(self._db, answer.lease, one.id, reason)
                 answer.dropped.append({"id": one.id, "unit": one.unit, "reason": reason})
@@ -202,8 +203,15 @@ class StreamService:
                 raise InvalidArgument(f"max_staleness: profile {name!r} names no numeric weight version")
         return replace(self._making, renderer_of=renderers.__getitem__, weights_now=weights)
 
-    async def _rows(self, inputs: list[Frozen], making: Making) -> list[PlacedRow]:
-        return [row async for batch in made_rows(self._db, inputs, making, Tally()) for row in batch]
+    async def _rows(self, inputs: list[Frozen], making: Making, tally: Tally) -> list[PlacedRow]:
+        return [row async for batch in made_rows(self._db, inputs, making, tally) for row in batch]
+
+
+def _empty(tally: Tally) -> str:
+    """Why a group has no rows."""
+    if not tally.failures:
+        return NO_ROWS
+    return "no rows: " + "; ".join(f"{one['session']}: {one['said']}" for one in tally.failures)
 
 
 def _unknown(profile: str) -> Renderer:
