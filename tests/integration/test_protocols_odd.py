@@ -37,6 +37,11 @@ REFUSED: dict[str, list[tuple[Any, str]]] = {
         ),
         ({"messages": user([{"type": "search_result", "content": []}])}, "unsupported_content"),
         ({"messages": user("q"), "system": [IMAGE]}, "unsupported_content"),
+        ({"messages": [*user("q"), {"role": "system", "content": [IMAGE]}]}, "unsupported_content"),
+        (
+            {"messages": [*user("q"), {"role": "system", "content": [{"type": "text", "text": None}]}]},
+            "invalid_messages",
+        ),
         ({"messages": user("q"), "system": {"a": 1}}, "invalid_messages"),
         ({"messages": user("q"), "stop_sequences": [1]}, "invalid_sampling"),
         ({"messages": user("q"), "max_tokens": 1.5}, "invalid_sampling"),

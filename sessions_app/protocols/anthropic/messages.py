@@ -43,6 +43,8 @@ def _spoken(messages: Any, body: bytes) -> Iterator[Spoken]:
         if role not in _ROLES:
             raise InvalidMessages(f"{where}.role must be one of {', '.join(_ROLES)}")
         blocks = tuple(_blocks(message.get("content"), f"{where}.content"))
+        if role == "system":
+            _texts_joined(blocks, f"{where}.content")  # folded as text: what is none is refused here
         own = Own(message, partial(texts.text, index))
         inputs = _inputs(texts, index, message) if spelled else ()
         yield Spoken(role, blocks, f"{where}.content", (own,), inputs)

@@ -163,7 +163,7 @@ def _tool_choice(choice: Any) -> dict[str, Any]:
     kind = choice.get("type") if isinstance(choice, dict) else None
     if kind == "tool":
         chosen: Any = {"type": "function", "function": {"name": choice.get("name")}}
-    elif kind in _CHOICES:
+    elif isinstance(kind, str) and kind in _CHOICES:
         chosen = _CHOICES[kind]
     else:
         raise InvalidTools("tool_choice.type must be one of auto, any, tool, none")
