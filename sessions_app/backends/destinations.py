@@ -31,6 +31,7 @@ def check_engine_url(url: str, allowed: tuple[str, ...]) -> None:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
+        (host or "").encode("idna")
     except ValueError as error:
         raise ValueError(f"is no URL: {error}") from None
     if parts.scheme not in ("http", "https") or not host:

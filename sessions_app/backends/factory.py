@@ -44,7 +44,8 @@ def engine_urls(configuration: Configuration) -> tuple[str, ...]:
 def _check_address(url: str) -> None:
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        host = (parts.hostname or "").encode("idna")
+        usable = parts.scheme in ("http", "https") and host and parts.port != 0
     except ValueError:
         usable = False
     if not usable:

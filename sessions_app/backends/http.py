@@ -91,7 +91,7 @@ class HttpClient:
                 skip_auto_headers=("Content-Type",),
             ) as response:
                 return HttpReply(response.status, _joined(response.headers), await self._whole(response))
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise transport_error(error) from error
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
@@ -121,6 +121,8 @@ def transport_error(error: BaseException) -> errors.UpstreamError:
             return ConnectFailed(_text("ConnectTimeout", ""))
         case aiohttp.ClientConnectorError() | aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
             return ConnectFailed(_text("ConnectError", "All connection attempts failed"))
+        case UnicodeError():
+            return ConnectFailed(_text("ConnectError", "the engine's host is no host name"))
         case TimeoutError():
             return errors.UpstreamTimeout(_text("ReadTimeout", ""))
         case aiohttp.ServerDisconnectedError():

@@ -35,6 +35,7 @@ def test_engines_may_stand_on_private_addresses(url: str) -> None:
         "http://10.0.0.1/#a",
         "http://10.0.0.1/ HTTP/1.1",
         "http://10.0.0.1:99999",
+        "http://a..b:8000",
         "http://169.254.169.254/latest/meta-data",
         "http://2852039166/",
         "http://0xa9fea9fe/",

@@ -31,6 +31,25 @@ async def test_a_refused_engine_is_left_for_another_and_the_session_stays_there(
     assert len(engine.requests) == 2
 
 
+@pytest.mark.parametrize("host", ["a..b", "a" * 70])
+async def test_a_host_that_is_no_name_is_left_like_a_refused_one(host):
+    nowhere = f"http://{host}:80"
+    async with FakeEngine() as engine:
+        async with started(sglang(nowhere, engine.url, check_every_s=0.01)) as backend:
+            await until(lambda: engine.health_checks > 3)
+            assert (await backend.generate(make_request(worker=nowhere))).worker == engine.url
+        async with started(sglang(nowhere)) as backend:
+            with pytest.raises(errors.UpstreamUnreachable):
+                await backend.generate(make_request())
+
+
+async def test_a_header_that_cannot_be_sent_is_a_typed_error():
+    async with FakeEngine() as engine, started(sglang(engine.url)) as backend:
+        with pytest.raises(errors.UpstreamUnreachable):
+            await backend.generate(make_request(headers={"x-odd": "a\r\nb"}))
+    assert engine.requests == []
+
+
 async def test_a_reset_exchange_is_not_repeated_on_another_engine():
     async with FakeEngine() as one, FakeEngine() as other:
         one.script("cut")
@@ -187,7 +206,7 @@ async def test_hundreds_of_generations_in_flight_share_one_thread():
     assert time.monotonic() - begun < 10
 
 
-async def until(condition, timeout_s: float = 3.0) -> None:
+async def until(condition, timeout_s: float = 30.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline

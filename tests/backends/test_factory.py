@@ -52,7 +52,9 @@ def test_a_real_engine_needs_an_address(name):
         create_backend(configuration(TITO_BACKEND=name), demo_renderer())
 
 
-@pytest.mark.parametrize("url", ["engine:30000", "http://", "ftp://a/b", "http://a:99999", "http://[::1"])
+@pytest.mark.parametrize(
+    "url", ["engine:30000", "http://", "ftp://a/b", "http://a:99999", "http://[::1", "http://a..b"]
+)
 def test_an_address_that_is_none_is_refused_at_once(url):
     with pytest.raises(ImproperlyConfigured, match="TITO_BACKEND_URL="):
         create_backend(configuration(TITO_BACKEND="vllm", TITO_BACKEND_URL=url), demo_renderer())
