@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
@@ -25,18 +26,28 @@ def noted(session: str) -> dict[str, int]:
     return dict(rows.values_list("what", "reads"))
 
 
-@pytest.mark.parametrize(
-    ("path", "what"),
-    [
-        ("change/", "session"),
-        ("node/0/", "node"),
-        ("node/0/tokens/", "token view"),
-        ("node/0/diff/", "lanes"),
-        ("node/0/case/", "case"),
-        ("samples/", "samples"),
-        ("dump/", "dump"),
-    ],
-)
+PAGES = [
+    ("change/", "session"),
+    ("node/0/", "node"),
+    ("node/0/tokens/", "token view"),
+    ("node/0/diff/", "lanes"),
+    ("node/0/case/", "case"),
+    ("samples/", "samples"),
+    ("rewards/", "rewards"),
+    ("dump/", "dump"),
+]
+QUESTIONS = ("do/<str:action>/", "node/0/class/")
+"""Pages that ask before something is done; they show no text."""
+
+
+def test_no_page_of_a_session_is_left_out() -> None:
+    below = "<str:session_id>/"
+    routes = [str(url.pattern) for url in admin.site._registry[Session].get_urls()]
+    own = {route.removeprefix(below).replace("<int:seq>", "0") for route in routes if route.startswith(below)}
+    assert own - set(QUESTIONS) == {path for path, _ in PAGES} - {"change/"}
+
+
+@pytest.mark.parametrize(("path", "what"), PAGES)
 def test_every_page_of_a_session_is_a_read(staff: Client, seeds: Seeds, path: str, what: str) -> None:
     for suffix in ("", "?format=json"):
         assert staff.get(f"/admin/sessions_app/session/{seeds.plain}/{path}{suffix}").status_code == 200

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from sessions_app.admin.pages.serving import page, session_of, shown
+from sessions_app.admin.pages.serving import page, read_session, shown
 from sessions_app.admin.pages.training import RowLine, Training, training_of
 from sessions_app.insight.forest import load_leaf_tokens
 from sessions_app.insight.reward_reach import POLICY, Given, Reach, Row, Worth, reach_of, worth_of
@@ -90,7 +90,7 @@ class RewardsPage:
 @page
 def rewards_page(request: HttpRequest, session_id: str) -> HttpResponse:
     """The page, or its twin."""
-    session = session_of(session_id)
+    session = read_session(request, session_id, "rewards")
     value = build(session, training_of(session, load_leaf_tokens(session.id)))
     links = {"session": session_url(session.id), "rewards": list_url("reward", session=session.id.hex)}
     return shown(request, "reward_reach.html", "Rewards", value, links=links)
