@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.traces.making import agent, call, response_ids, reward, session, span
+from trainer_export.traces import enclosing
 from trainer_export.traces.parsing import parse_spans
 from trainer_export.traces.repair import repair_hierarchy
 from trainer_export.traces.tree import Node, build_tree
@@ -59,11 +60,21 @@ def traces(draw):
 
 
 @settings(max_examples=400, deadline=None)
-@given(traces())
-def test_agrees_with_the_literal_rule(spans):
+@given(traces(), st.sampled_from([0, 2, 500]))
+def test_agrees_with_the_literal_rule(spans, steps):
+    """However soon the search gives way to a pass over all intervals."""
     root = build_tree(parse_spans(spans))
     literally(root)
-    assert repaired(spans) == ids(root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(enclosing, "_MOST_STEPS", steps)
+        assert repaired(spans) == ids(root)
+
+
+def test_clocks_that_are_years_apart_are_compared_as_the_rule_does():
+    """Sums of such times are rounded, so the search must not skip by sums of its own."""
+    now = 1_760_000_000.123
+    spans = [span("n0", None, 0.0, 20.0), span("n1", "n0", now, now), span("n2", "n0", now + 0.001, 2.0)]
+    assert repaired([*spans, span("n3", "n0", 0.0, 3.5)]) == {"n0": [{"n1": [{"n2": []}]}, {"n3": []}]}
 
 
 def test_floating_call_goes_below_its_agent():

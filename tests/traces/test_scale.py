@@ -37,9 +37,24 @@ def overlapping(count):
     return [session(1e7), *calls, *(reward(f"r{index}", "s", 5e5, 1.0) for index in range(count // 2))]
 
 
+def parallel(count):
+    """Spans of one duration that all enclose the same calls, none more tightly than the others."""
+    half = count // 2
+    agents = [agent(f"a{index}", "s", index * 0.001, index * 0.001 + 10, "writer") for index in range(half)]
+    calls = [call(f"c{index}", "s", 5 + index * 0.001, 5 + index * 0.001 + 0.001) for index in range(half)]
+    return [session(1e6), *agents, *calls]
+
+
+def nested(count):
+    """Floating calls, each around the next: all of them are moved, one below the other."""
+    return [session(1e7), *(call(f"c{index}", "s", float(index), 1e6 - index) for index in range(count))]
+
+
 @pytest.mark.parametrize(
     ("shape", "options"),
     [
+        (parallel, {}),
+        (nested, {}),
         (conversation, {"agent_match": "writer"}),
         (conversation, {"mode": "better"}),
         (chain, {}),

@@ -1,8 +1,9 @@
 """Which of many intervals encloses a given one most tightly? Answered in O(log n) for traces as they occur.
 
 Identical intervals share one leaf. Leaves stand in order of their start; a tree over them keeps for each
-stretch what a search needs to skip it: the latest end, the shortest duration, the first member. Slack is
-computed with the very float expression of the reference, because its ties are decided by it.
+stretch what a search needs to skip it: the latest end, the shortest duration, the first member. A search that
+can skip little (many intervals of nearly the same slack) gives way to one pass over arrays. Slack is computed
+with the very float expression of the reference, because its ties are decided by it.
 """
 
 import math
@@ -10,11 +11,15 @@ from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import numpy as np
+
 Member = TypeVar("Member", bound=Hashable)
 
 _ORDER_UNKNOWN = -1.0
 _GRID = 2.0**22
 _EXACT_BELOW = 2.0**31
+_MOST_STEPS = 500
+"""Of a search through the tree; a pass over arrays costs about as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,8 @@ class IntervalIndex(Generic[Member]):
         self._leaves = sorted(self._members, key=lambda interval: (interval.start, interval.end))
         self._position = {leaf: position for position, leaf in enumerate(self._leaves)}
         self._rounding = _rounding(self._leaves)
+        self._starts = np.array([leaf.start for leaf in self._leaves])
+        self._ends = np.array([leaf.end for leaf in self._leaves])
         self._build()
 
     def _build(self) -> None:
@@ -74,6 +81,7 @@ class IntervalIndex(Generic[Member]):
         del self._members[interval][member]
         self.forget_order(interval)
         if not self._members[interval]:
+            self._ends[self._position[interval]] = -math.inf
             slot = self._size + self._position[interval]
             self._latest_end[slot], self._shortest[slot], self._first[slot] = -math.inf, math.inf, math.inf
             self._pull_above(slot)
@@ -92,7 +100,10 @@ class IntervalIndex(Generic[Member]):
     def tightest_around(self, inner: Interval) -> list[Interval]:
         """The enclosing intervals of least positive slack; on a tie those that can hold the first member."""
         least = self._least_slack(inner)
-        return [] if least == math.inf else self._first_with(inner, least)
+        if least == math.inf:
+            return []
+        found = None if least is None else self._first_with(inner, least)
+        return self._scanned(inner) if found is None else found
 
     def around(self, inner: Interval, limit: int) -> list[Member]:
         """Members whose interval encloses `inner` or equals it; the search ends when there are `limit` of
@@ -125,11 +136,29 @@ class IntervalIndex(Generic[Member]):
             and self._latest_end[slot] >= inner.end
         )
 
-    def _least_slack(self, inner: Interval) -> float:
-        """Later starts are tried first, being the tighter ones as a rule."""
-        least = math.inf
+    def _scanned(self, inner: Interval) -> list[Interval]:
+        """The same without the tree: every leaf is looked at."""
+        count = int(np.searchsorted(self._starts, inner.start, side="right"))
+        ends = self._ends[:count]
+        with np.errstate(invalid="ignore"):
+            slack = ends - inner.end + inner.start - self._starts[:count]
+        slack[(ends < inner.end) | ~(slack > 0)] = math.inf
+        least = slack.min(initial=math.inf)
+        tied = np.flatnonzero(slack == least).tolist() if least < math.inf else []
+        orders = {position: self._first[self._size + position] for position in tied}
+        unknown = [position for position, order in orders.items() if order == _ORDER_UNKNOWN]
+        known = [position for position, order in orders.items() if order != _ORDER_UNKNOWN]
+        first = [min(known, key=orders.__getitem__)] if known else []
+        return [self._leaves[position] for position in (*first, *unknown)]
+
+    def _least_slack(self, inner: Interval) -> float | None:
+        """Later starts are tried first, being the tighter ones as a rule. None where that takes too long."""
+        least, steps = math.inf, 0
         stack = [(1, 0, self._size)]
         while stack:
+            steps += 1
+            if steps > _MOST_STEPS:
+                return None
             slot, low, high = stack.pop()
             if self._shortest[slot] - inner.duration - self._rounding >= least:
                 continue
@@ -143,11 +172,16 @@ class IntervalIndex(Generic[Member]):
                 stack += ((2 * slot, low, middle), (2 * slot + 1, middle, high))
         return least
 
-    def _first_with(self, inner: Interval, slack: float) -> list[Interval]:
-        """Of the leaves with this slack the first in order, and all whose order is unknown."""
-        first, best, unknown = math.inf, list[Interval](), list[Interval]()
+    def _first_with(self, inner: Interval, slack: float) -> list[Interval] | None:
+        """Of the leaves with this slack the first in order, and all whose order is unknown. None where that
+        takes too long.
+        """
+        first, best, unknown, steps = math.inf, list[Interval](), list[Interval](), 0
         stack = [(1, 0, self._size)]
         while stack:
+            steps += 1
+            if steps > _MOST_STEPS:
+                return None
             slot, low, high = stack.pop()
             if self._first[slot] >= first or self._shortest[slot] - inner.duration - self._rounding > slack:
                 continue
@@ -170,6 +204,8 @@ def _rounding(intervals: Iterable[Interval]) -> float:
     them.
     """
     times = [time for interval in intervals for time in (interval.start, interval.end)]
-    if all(abs(time) < _EXACT_BELOW and (time * _GRID).is_integer() for time in times):
+    largest = max(map(abs, times), default=0.0)
+    apart = max(times, default=0.0) - min(times, default=0.0)
+    if apart + largest < _EXACT_BELOW and all((time * _GRID).is_integer() for time in times):
         return 0.0
-    return 8 * 2.0**-52 * max(abs(time) for time in times)
+    return 16 * 2.0**-52 * largest

@@ -8,7 +8,7 @@ order.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from trainer_export.traces.enclosing import Interval, IntervalIndex
@@ -73,14 +73,18 @@ class _Repair:
         if inner is None:
             return None
         candidates = [self._first_of(interval) for interval in self._index.tightest_around(inner)]
-        return min(candidates, key=self._path, default=None)
+        return self._first_in_order(candidates) if candidates else None
+
+    def _first_in_order(self, nodes: Collection[Node]) -> Node:
+        """Depth first; telling the order of deep nodes takes time, so a single one is not asked."""
+        return next(iter(nodes)) if len(nodes) == 1 else min(nodes, key=self._path)
 
     def _first_of(self, interval: Interval) -> Node:
         members = self._index.members(interval)
         if len(members) == 1:
             return next(iter(members))
         if interval not in self._first:
-            self._first[interval] = min(members, key=self._path)
+            self._first[interval] = self._first_in_order(members)
         return self._first[interval]
 
     def _shared_below(self, child: Node) -> Iterator[Interval]:
