@@ -44,6 +44,7 @@ SCREENS = {
     "sessions": lambda seeds: "/admin/sessions_app/session/",
     "session": lambda seeds: session_url(seeds.busy),
     "node": lambda seeds: node_url(seeds.busy, 3),
+    "ids": lambda seeds: node_url(seeds.busy, 10) + "?signal=logprob#tokens",
     "odd": lambda seeds: node_url(seeds.odd, 0),
     "lanes": lambda seeds: node_url(seeds.busy, 10) + "diff/",
     "compare": lambda seeds: f"/admin/sessions_app/session/compare/?a={seeds.busy}:1&b={seeds.busy}:2",

@@ -36,7 +36,6 @@ class ExportJobAdmin(ReadOnlyAdmin):
         "name",
         "state_shown",
         "progress",
-        "destination",
         "format",
         "shape",
         "sessions",
@@ -45,6 +44,7 @@ class ExportJobAdmin(ReadOnlyAdmin):
         "trained_tokens",
         "source",
         "created_at",
+        "destination",
     )
     list_filter = ("state", "format", "shape", "source", "created_at")
     search_fields = ("id",)
