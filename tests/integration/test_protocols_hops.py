@@ -13,7 +13,8 @@ from tests.integration.servers import shared_server, toy_environment
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 DESCRIBED = {"name": "ls", "description": "List."}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "/"}'}}
-FIRST = {"role": "assistant", "content": "see", "reasoning_content": "hm", "tool_calls": [CALL]}
+OTHER = {"id": "call_2", "type": "function", "function": {"name": "ls", "arguments": '{"path": "/é"}'}}
+FIRST = {"role": "assistant", "content": "see", "reasoning_content": "hm", "tool_calls": [CALL, OTHER]}
 
 
 @pytest.fixture(scope="module")
@@ -32,21 +33,26 @@ def as_chat(turn: int) -> tuple[str, dict[str, Any]]:
         {"role": "user", "content": "q1"},
         FIRST,
         {"role": "tool", "tool_call_id": "call_1", "content": "f1"},
+        {"role": "tool", "tool_call_id": "call_2", "content": "f2"},
         {"role": "assistant", "content": "mid"},
         {"role": "user", "content": "q2"},
     ]
     tools = [{"type": "function", "function": {**DESCRIBED, "parameters": SCHEMA}}]
-    return "chat/completions", {"messages": messages[: (2, 4, 6)[turn]], "tools": tools}
+    return "chat/completions", {"messages": messages[: (2, 5, 7)[turn]], "tools": tools}
 
 
 def as_messages(turn: int) -> tuple[str, dict[str, Any]]:
     call = {"type": "tool_use", "id": "toolu_1", "name": "ls", "input": {"path": "/"}}
     thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
-    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "f1"}]}
+    other = {"type": "tool_use", "id": "toolu_2", "name": "ls", "input": {"path": "/é"}}
+    results = [
+        {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "f1"}]},
+        {"type": "tool_result", "tool_use_id": "toolu_2", "content": "f2", "is_error": True},
+    ]
     messages = [
         {"role": "user", "content": "q1"},
-        {"role": "assistant", "content": [thought, {"type": "text", "text": "see"}, call]},
-        {"role": "user", "content": [result]},
+        {"role": "assistant", "content": [thought, {"type": "text", "text": "see"}, call, other]},
+        {"role": "user", "content": results},
         {"role": "assistant", "content": "mid"},
         {"role": "user", "content": [{"type": "text", "text": "q2"}]},
     ]
@@ -65,12 +71,14 @@ def as_responses(turn: int) -> tuple[str, dict[str, Any]]:
         {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]},
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "see"}]},
         {"type": "function_call", "call_id": "call_1", "name": "ls", "arguments": '{"path": "/"}'},
+        {"type": "function_call", "call_id": "call_2", "name": "ls", "arguments": '{"path": "/é"}'},
         {"type": "function_call_output", "call_id": "call_1", "output": "f1"},
+        {"type": "function_call_output", "call_id": "call_2", "output": "f2"},
         {"role": "assistant", "content": "mid"},
         {"role": "user", "content": [{"type": "input_text", "text": "q2"}]},
     ]
     tools = [{"type": "function", **DESCRIBED, "parameters": SCHEMA, "strict": False}]
-    return "responses", {"instructions": "Help.", "input": items[: (1, 5, 7)[turn]], "tools": tools}
+    return "responses", {"instructions": "Help.", "input": items[: (1, 7, 9)[turn]], "tools": tools}
 
 
 FORMS: list[Callable[[int], tuple[str, dict[str, Any]]]] = [as_chat, as_messages, as_responses]
@@ -103,6 +111,7 @@ def test_a_hopping_conversation_is_one_chain(
         "system",
         "user",
         "assistant",
+        "tool",
         "tool",
         "assistant",
         "user",
