@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -188,3 +189,21 @@ def test_an_engines_overflow_is_mapped_and_its_own_words_recorded(
     record = Record.objects.get(session_id=session.rpartition("/")[2])
     assert (record.state, record.error_code) == ("upstream_error", "upstream_status")
     assert record.response == said.decode()
+
+
+@pytest.mark.parametrize("protocol", PATHS)
+def test_a_client_that_leaves_its_stream_loses_no_turn(
+    served: tuple[httpx.Client, FakeEngine], protocol: str
+) -> None:
+    client, engine = served
+    gate, session = threading.Event(), new_session(client)
+    path, body = PATHS[protocol]
+    engine.script(good(gate))
+    with client.stream("POST", f"{session}/{path}", json={**body, "stream": True}) as response:
+        assert next(response.iter_bytes())
+    gate.set()
+    deadline = time.monotonic() + 20
+    while not client.get(session).json()["records"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert client.get(session).json()["records"][0]["response"]["choices"][0]["message"]["content"] == "ok"
