@@ -14,7 +14,7 @@ from tests.integration.spans_support import batch, span
 from tests.integration.test_cases import says
 from trainer_export.purging import NotPurged, purge_session
 
-SECRET = "zebra-crossing"
+SECRET = "okapi-of-the-purge"
 TOOL = {"type": "function", "function": {"name": "f", "description": SECRET, "parameters": {}}}
 
 
