@@ -2,13 +2,16 @@
 
 import re
 import shlex
+import shutil
+import subprocess
 from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
 from django.core.management import get_commands, load_command_class
 
-from tito_project.configuration import Configuration
+from tito_project.configuration import Configuration, read
+from tito_project.env import Environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GUIDES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
@@ -51,3 +54,29 @@ def test_settings_that_a_guide_names_are_settings(guide: Path) -> None:
     known = {f"TITO_{name.upper()}" for name in Configuration.__dataclass_fields__}
     named = set(re.findall(r"\bTITO_[A-Z0-9_]*[A-Z0-9]\b", guide.read_text(encoding="utf-8")))
     assert named - known - {"TITO_SERVER", "TITO_URL"} == set()
+
+
+UNITS = re.findall(
+    r"```ini title=(\S+\.service)\n(.*?)```",
+    (ROOT / "docs/operations.md").read_text(encoding="utf-8"),
+    re.DOTALL,
+)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
+@pytest.mark.parametrize(("name", "text"), UNITS, ids=[name for name, _ in UNITS])
+def test_the_units_of_the_guide_are_units(name: str, text: str, tmp_path: Path) -> None:
+    """With a program and an account that exist here."""
+    here = text.replace("/opt/tito/.venv/bin/python", "/bin/true").replace("User=tito\n", "")
+    (tmp_path / name).write_text(here, encoding="utf-8")
+    instance = tmp_path / name.replace("@.", "@8001.")
+    ended = subprocess.run(
+        ["systemd-analyze", "verify", str(instance)], capture_output=True, text=True, check=False
+    )
+    told = [line for line in ended.stderr.splitlines() if str(tmp_path) in line or name in line]
+    assert (ended.returncode, told) == (0, [])
+
+
+def test_a_unit_stops_later_than_its_process_drains() -> None:
+    waits = dict(UNITS)["tito-web@.service"].split("TimeoutStopSec=")[1].split("\n")[0]
+    assert int(waits) > read(Environment({})).drain_s
