@@ -11,7 +11,10 @@ import json
 import os
 import shutil
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 
 from sessions_app.rendering.factory import DEMO_MODEL
@@ -28,8 +31,17 @@ def model_folder(home: Path) -> Path:
     folder = home / "smollm2-135m"
     pointer = folder / GGUF_POINTER
     if not pointer.is_file() or json.loads(pointer.read_text(encoding="utf-8"))["gguf"] != str(weights):
-        _build(folder, weights)
+        _build_apart(folder, weights)
     return folder
+
+
+def _build_apart(folder: Path, weights: Path) -> None:
+    """In a process of its own: what it imports would stay in the memory of `up`."""
+    try:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:
+            apart.submit(_build, folder, weights).result()
+    except BrokenProcessPool:
+        raise ValueError("the local model's tokenizer could not be read: its process was killed") from None
 
 
 def _weights() -> Path:
