@@ -90,6 +90,7 @@ def test_viewers_look_and_do_not_act(login: Login, seeds: Seeds) -> None:
     for url in (
         do_url(seeds.busy, "close"),
         do_url(seeds.busy, "revoke-key"),
+        do_url(seeds.busy, "reassemble"),
         node_url(seeds.busy, 0) + "class/",
     ):
         assert viewer.get(url).status_code == 403, url

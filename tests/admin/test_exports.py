@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from sessions_app.admin.pages import export_page
@@ -308,3 +310,23 @@ def test_exports_are_for_those_who_may_look(client: Client, job: ExportJob, djan
     client.force_login(django_user_model.objects.create(username="blind", is_staff=True))
     for url in (job_url(job), f"/admin/trainer_export/exportjob/diff/?a={job.pk.hex}&b={job.pk.hex}"):
         assert client.get(url).status_code == 403
+
+
+def test_viewers_change_no_export(client: Client, job: ExportJob) -> None:
+    complete_roles()
+    user = User.objects.create(username="looks-at-exports", is_staff=True)
+    user.groups.add(Group.objects.get(name=VIEWER))
+    client.force_login(user)
+    assert "/do/" not in page(client, job_url(job))
+    for action in pages.ACTIONS:
+        assert client.get(do_url(job, action)).status_code == 403
+        assert client.post(do_url(job, action)).status_code == 403
+    assert not ExportJob.objects.get(pk=job.pk).cancel_requested
+
+
+def test_the_page_of_an_export_takes_a_handful_of_statements(staff: Client, job: ExportJob) -> None:
+    for number in range(2, 60):
+        ExportShard.objects.create(job=job, number=number, state="done", sessions=1, name=f"part-{number}")
+    with CaptureQueriesContext(connection) as asked:
+        page(staff, job_url(job))
+    assert len(asked.captured_queries) <= 12, [query["sql"] for query in asked.captured_queries]

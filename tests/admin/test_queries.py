@@ -67,3 +67,23 @@ def test_cells_of_a_list_are_light(staff: Client, seeds: Seeds, rows: str) -> No
     cells = table.count("<td") + table.count("<th")
     assert len(table) <= 400 * cells, f"{len(table) // cells} bytes a cell"
     assert "before:content-" not in table
+
+
+SESSIONS = "/admin/sessions_app/session/"
+PAGES: dict[str, Callable[[Seeds], str]] = {
+    "samples": lambda seeds: f"{SESSIONS}{seeds.busy}/samples/",
+    "rewards": lambda seeds: f"{SESSIONS}{seeds.busy}/rewards/",
+    "lanes": lambda seeds: node_url(seeds.busy, 12) + "diff/",
+    "tokens": lambda seeds: node_url(seeds.busy, 12) + "tokens/?at=0",
+    "case": lambda seeds: node_url(seeds.busy, 12) + "case/",
+    "compare": lambda seeds: f"{SESSIONS}compare/?a={seeds.busy}:1&b={seeds.busy}:10",
+    "health": lambda seeds: f"{SESSIONS}health/?range=24h&split=harness",
+    "what-if": lambda seeds: f"{SESSIONS}what-if/",
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_other_page_takes_a_handful_of_statements(staff: Client, seeds: Seeds, name: str) -> None:
+    statements(staff, PAGES[name](seeds))  # the first page of a session also assembles its samples
+    asked = statements(staff, PAGES[name](seeds))
+    assert len(asked) <= 16, "\n".join(asked)
