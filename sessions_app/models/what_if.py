@@ -20,7 +20,7 @@ class WhatIfJob(models.Model):
     leased_until = models.DateTimeField(
         null=True, blank=True, help_text="Running beyond this moment: its worker has died"
     )
-    attempts = models.IntegerField(default=0)
+    attempts = models.IntegerField(default=0, db_default=0)
     cancel_requested = models.BooleanField(default=False)
     report = models.TextField(null=True, blank=True, help_text="JSON object, once it is done")
     error_text = models.TextField(null=True, blank=True)
