@@ -20,8 +20,10 @@ def verl_batch(
     response_length: int | None = None,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Tensors and non-tensors of a `DataProto` from rows of shape `verl`: prompts are padded on the left,
-    responses on the right. Raises ValueError for a row that a given length does not hold.
+    responses on the right. Raises ValueError for no rows, and for a row that a given length does not hold.
     """
+    if not rows:
+        raise ValueError("a batch needs a row")
     left = prompt_length or max(len(row["prompts"]) for row in rows)
     right = response_length or max(len(row["responses"]) for row in rows)
     tensors: dict[str, Array] = {}

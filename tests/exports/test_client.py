@@ -193,5 +193,7 @@ def test_a_verl_batch_pads_prompts_left_and_responses_right() -> None:
     assert others["uid"].tolist() == ["u", "u"]
     wide, _ = verl_batch(rows, 99, prompt_length=4, response_length=4)
     assert np.shape(wide["input_ids"]) == (2, 8)
+    with pytest.raises(ValueError, match="a batch needs a row"):
+        verl_batch([], 99)
     with pytest.raises(ValueError, match="the batch holds 2"):
         verl_batch(rows, 99, response_length=2)
