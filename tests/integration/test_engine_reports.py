@@ -142,7 +142,7 @@ def test_additional_rows_start_behind_those_that_are_held(engine, backend, polic
     assert [each.start_row for each in kept] == starts
 
 
-def test_a_late_reply_keeps_token_texts_and_rows(engine):
+def test_a_late_reply_keeps_token_texts_and_rows(engine, admin_client):
     """Of everything that a reply says, nothing is lost with its place in the tree."""
     settings = environment(engine, "sglang", TITO_ROUTING_REPLAY="on", TITO_INDEXER_REPLAY="on")
     payload, texts = rows_of(4), [[-0.5, 104, "h"], [-0.25, 258, None]]
@@ -165,6 +165,9 @@ def test_a_late_reply_keeps_token_texts_and_rows(engine):
     kept = UnattachedReply.objects.get(session_id=session)
     assert (bytes(kept.routed_experts), bytes(kept.indexer_topk)) == (payload, payload)
     assert kept.routed_experts_start is None
+    page = admin_client.get(f"/admin/sessions_app/unattachedreply/{kept.pk}/change/")
+    assert page.status_code == 200
+    assert b"node/-1" not in page.content
 
 
 @pytest.mark.parametrize("backend", ["sglang", "sglang-generate", "vllm-chat", "vllm", "vllm-completions"])
