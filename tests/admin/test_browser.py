@@ -54,7 +54,7 @@ SCREENS = {
     "exports": lambda seeds: "/admin/trainer_export/exportjob/",
     "export": lambda seeds: f"/admin/trainer_export/exportjob/{EXPORTS[1]}/change/",
     "export-diff": lambda seeds: f"/admin/trainer_export/exportjob/diff/?a={EXPORTS[0]}&b={EXPORTS[1]}",
-    "rewards": lambda seeds: f"/admin/sessions_app/session/{seeds.busy}/rewards/",
+    "rewards": lambda seeds: f"/admin/sessions_app/session/{seeds.long}/rewards/",
     "replay": lambda seeds: f"/admin/sessions_app/session/what-if/{REPLAY}/",
     "records": lambda seeds: "/admin/sessions_app/record/",
     "question": lambda seeds: f"/admin/sessions_app/session/{seeds.plain}/do/close/",
@@ -84,9 +84,9 @@ def shown(seeded: tuple[Server, Seeds], django_db_blocker, tmp_path_factory) -> 
     """Exports, rewards and a replay, committed for the server to see, before Playwright's loop runs."""
     server, seeds = seeded
     with django_db_blocker.unblock():
-        reported(server, seeds.busy)
+        reported(server, seeds.long)
         destination = tmp_path_factory.mktemp("exports")
-        for name, sessions in zip(EXPORTS, ([seeds.busy, seeds.rolled], [seeds.busy]), strict=True):
+        for name, sessions in zip(EXPORTS, ([seeds.long, seeds.rolled], [seeds.long]), strict=True):
             filters = Filters(sessions=sessions)
             wanted = ExportRequest(
                 f"{destination}/{name}", "jsonl", filters=filters, rules=ExportRules(picker="keep_all")
