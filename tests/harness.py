@@ -40,9 +40,7 @@ def running_server(environment: dict[str, str] | None = None) -> Iterator[str]:
 
     base = _serving[0].base if _serving else settings.TITO
     settings.TITO = read(Environment({"TITO_HOME": str(base.home)} | (environment or {})))
-    reset = threading.Thread(target=_forget_stored_profile)
-    reset.start()
-    reset.join()
+    forget_stored_profile()
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(
@@ -70,11 +68,17 @@ def running_server(environment: dict[str, str] | None = None) -> Iterator[str]:
         settings.TITO, runtime._current = last.configuration, last.runtime
 
 
-def _forget_stored_profile() -> None:
+def forget_stored_profile() -> None:
     """A server under test gets what its own environment says, not what an earlier one left in the database.
 
     In a thread, so that a test's open transaction neither hides the change nor holds the row.
     """
+    reset = threading.Thread(target=_forget)
+    reset.start()
+    reset.join()
+
+
+def _forget() -> None:
     from sessions_app.models import ModelProfile
 
     try:

@@ -16,6 +16,7 @@ from django.conf import settings
 from sessions_app.models import Node, Record
 from sessions_app.tasks import recover
 from tests.client import reply_of, user
+from tests.harness import forget_stored_profile
 from tests.integration.test_concurrency import eventually
 from tests.integration.test_kills import broken
 from tests.integration.web import ROOT, database_url, free_port, web_processes
@@ -51,6 +52,7 @@ class Engine:
 @contextmanager
 def demo_engine() -> Iterator[tuple[Engine, dict[str, str]]]:
     """The engine, and what points a web process at it."""
+    forget_stored_profile()
     engine = Engine()
     engine.start()
     try:
