@@ -39,6 +39,7 @@ _EMPTIED = (
     f"body = json_build_object('role', role, 'content', NULL, '{PURGED}', true)::text ",
     "UPDATE sessions_app_historyevent SET stored_value = NULL, replayed_value = NULL, detail = NULL ",
     "UPDATE sessions_app_tokencheckpoint SET logprob_texts = NULL ",
+    "UPDATE sessions_app_unattachedreply SET logprob_texts = NULL ",
     "UPDATE sessions_app_requesthead SET tools = NULL ",
     "UPDATE sessions_app_driftfinding SET details = '[]' ",
 )

@@ -12,6 +12,7 @@ from tests.exports.exporting import export, linear, rows
 from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.spans_support import batch, span
 from tests.integration.test_cases import says
+from trainer_export import purging
 from trainer_export.purging import NotPurged, purge_session
 
 SECRET = "okapi-of-the-purge"
@@ -101,3 +102,14 @@ def test_what_still_needs_the_text_keeps_it(toy, tmp_path) -> None:
         cursor.execute("UPDATE sessions_app_record SET state = 'committed' WHERE session_id = %s", [session])
     assert purge(session)
     assert client.get(session)["metadata"]["accumulated_token_ids"][:4] == [1, 5, 3, 101]
+
+
+def test_texts_of_tokens_go_wherever_they_are_kept() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name FROM information_schema.columns WHERE column_name = 'logprob_texts'"
+        )
+        tables = {name for (name,) in cursor.fetchall()}
+    assert {"sessions_app_tokencheckpoint", "sessions_app_unattachedreply"} <= tables
+    emptied = " ".join(purging._EMPTIED)
+    assert all(f"UPDATE {table} SET logprob_texts = NULL" in emptied for table in tables)
