@@ -112,7 +112,9 @@ async def test_one_routing_key_and_no_hop_by_hop_header_reach_the_engine():
 async def test_a_good_reply_becomes_arrays_and_keeps_its_text():
     async with FakeEngine() as engine:
         engine.script(
-            Reply(ids=[104, 105, 258], weight_version="9", cached_tokens=2, meta={"spec_accept": 4})
+            Reply(
+                [104, 105, 258], weight_version="9", cached_tokens=2, meta={"spec_accept": 4}, identity="mine"
+            )
         )
         done = await generate(engine)
     assert done.ids.dtype == np.int32
@@ -120,7 +122,7 @@ async def test_a_good_reply_becomes_arrays_and_keeps_its_text():
     assert done.logprobs.dtype == np.float64
     assert done.logprobs.tolist() == [-1 / 64, -2 / 64, -3 / 64]
     assert (done.finish_reason, done.raw_finish_reason) == ("stop", "stop")
-    assert (done.response_id, done.weight_version, done.cached_tokens) == ("resp-1", "9", 2)
+    assert (done.response_id, done.weight_version, done.cached_tokens) == ("mine", "9", 2)
     assert (done.prompt_tokens, done.completion_tokens, done.engine_seconds) == (4, 3, 0.25)
     assert done.extras == {"spec_accept": 4}
     assert json.loads(done.reply_text) == done.reply

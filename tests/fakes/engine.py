@@ -14,6 +14,7 @@ import itertools
 import json
 import threading
 import time
+import uuid
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -191,7 +192,7 @@ class FakeEngine:
         if logprobs is None:
             logprobs = [-(index + 1) / 64 for index in range(len(reply.ids))]
         return forms.Completion(
-            identity=reply.identity or f"resp-{number}",
+            identity=reply.identity or f"resp-{uuid.uuid4().hex[:12]}-{number}",
             created=1_700_000_000 + number,
             model="mock-model",
             prompt_ids=prompt,
