@@ -12,7 +12,7 @@ from sessions_app.api import access, runtime
 from sessions_app.errors import NotReady
 from sessions_app.models import HistoryEvent, Node, Record, UnattachedReply
 from sessions_app.packing import unpack_ids
-from sessions_app.turns import ledger, prepare, service, storing
+from sessions_app.turns import generating, ledger, prepare, service, storing
 from tests.client import Client, user
 from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.test_bad_input import started, toy  # noqa: F401  (fixture)
@@ -98,7 +98,7 @@ def test_under_replay_a_reply_that_was_not_stored_is_generated_again(
     ("module", "name", "ended"),
     [
         (prepare.rooting, "root_label", ("refused", "internal_error", 500)),
-        (service, "generation_request", ("refused", "internal_error", 500)),
+        (generating, "generation_request", ("refused", "internal_error", 500)),
         (service.Replays, "settle", ("refused", "internal_error", 500)),
         (service.Replays, "earlier_reply", ("refused", "internal_error", 500)),
         (service.Profiles, "get", ("refused", "internal_error", 500)),
