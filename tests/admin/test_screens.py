@@ -105,8 +105,13 @@ def test_health_counts_what_the_records_say(staff: Client, seeds: Seeds) -> None
 
 def test_each_number_of_health_leads_to_its_sessions(staff: Client, seeds: Seeds) -> None:
     cards = {card["name"]: card for card in twin(staff, f"{HEALTH}?range=24h&split=harness")["cards"]}
-    for name, session in (("rollback", seeds.rolled), ("reset", seeds.reset), ("refused", seeds.failed)):
-        row = next(row for row in cards[name]["rows"] if row["hits"])
+    for name, harness, session in (
+        ("rollback", "linear-agent", seeds.rolled),
+        ("reset", "linear-agent", seeds.reset),
+        ("refused", "unlucky", seeds.failed),
+    ):
+        row = next(row for row in cards[name]["rows"] if row["part"] == harness)
+        assert row["hits"]
         behind = twin(staff, row["href"])
         assert sum(one["hits"] for one in behind["sessions"]) == row["hits"]
         assert session in {one["session_id"] for one in behind["sessions"]}
