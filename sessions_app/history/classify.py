@@ -6,12 +6,12 @@ Invariant: pure and deterministic; the first rule that holds decides, in this or
 `retry`; more, or nothing: `history_shorter`. 3. The path ends inside the request, and nothing differs:
 `message_inserted`. 4. The first differing pair is one message respelled: `reasoning_dropped`,
 `content_blank_difference`, `role_changed`, `tool_arguments_spelling` (in this order, if the pair matches
-once that is mended). 5. Only system messages differ at the head, and the conversation below goes on:
-`system_changed`. 6. The next messages match again one to one: the pair was edited (rule 9). 7. The request
-goes on at a later stored message: `message_removed`; the path at a later message of the request:
-`message_inserted`. 8. Nothing but system messages is shared: `unrelated_history`. 9. Otherwise the pair was
-edited: `system_changed`, `assistant_edited` or `message_edited` by its role; a reply in place of another
-role or the reverse is `message_inserted` or `message_removed`.
+once that is mended). 5. System messages differ at the head, and the conversation below goes on, its next
+reply respelled or not: `system_changed`. 6. The next messages match again one to one: the pair was edited
+(rule 9). 7. The request goes on at a later stored message: `message_removed`; the path at a later message of
+the request: `message_inserted`. 8. Nothing but system messages is shared: `unrelated_history`. 9. Otherwise
+the pair was edited: `system_changed`, `assistant_edited` or `message_edited` by its role; a reply in place of
+another role or the reverse is `message_inserted` or `message_removed`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -96,7 +96,7 @@ def _restructuring(
     """The cause if the two histories meet again further on, or share nothing at all."""
     heads = _system_end(stored, at), _system_end(replayed, at)
     at_head = _system_end(stored, 0) >= at
-    if at_head and heads != (at, at) and _meet(stored, heads[0], replayed, heads[1], matcher):
+    if at_head and heads != (at, at) and _goes_on(stored, heads[0], replayed, heads[1], matcher):
         return Cause.SYSTEM_CHANGED
     if _meet(stored, at + 1, replayed, at + 1, matcher):
         return None
@@ -116,6 +116,16 @@ def _edit(stored: Message, replayed: Message) -> Cause:
     if "assistant" not in roles:
         return Cause.MESSAGE_EDITED
     return Cause.MESSAGE_REMOVED if roles[0] == "assistant" else Cause.MESSAGE_INSERTED
+
+
+def _goes_on(
+    stored: Sequence[Message], at: int, replayed: Sequence[Message], there: int, matcher: MessageMatcher
+) -> bool:
+    """Whether the histories are the same here and, where both go on, say the same next."""
+    pairs = list(zip(stored[at : at + 2], replayed[there : there + 2], strict=False))
+    if not pairs or not accepts(matcher, *pairs[0]):
+        return False
+    return all(accepts(matcher, *pair) or _respelling(*pair, matcher) is not None for pair in pairs[1:])
 
 
 def _meet(

@@ -131,6 +131,18 @@ def test_a_conversation_that_goes_on_below_another_system_prompt(head):
 
 
 @pytest.mark.parametrize(
+    "reply", [calling(call('{"path": "a", "pattern": "x"}'), reasoning_content="think"), calling(call(ARGS))]
+)
+def test_a_reply_respelled_below_another_system_prompt_is_no_unrelated_history(reply):
+    """Coding agents change a checksum in the system prompt and print arguments anew in one request."""
+    assert cause([system("other"), PATH[1], reply, RESULT]) is Cause.SYSTEM_CHANGED
+
+
+def test_another_reply_below_another_system_prompt_is_an_unrelated_history():
+    assert cause([system("other"), PATH[1], assistant("different"), user("x")]) is Cause.UNRELATED_HISTORY
+
+
+@pytest.mark.parametrize(
     "replayed",
     [
         [system("child"), user("do x")],
