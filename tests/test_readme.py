@@ -185,8 +185,8 @@ def test_the_test_command_is_what_ci_runs() -> None:
 
 def test_every_command_exists() -> None:
     named = {name for cells in rows("Commands") for name in re.findall(r"`([a-z_]+)`", cells[0])}
-    assert named <= set(get_commands())
-    assert {"up", "serve", "worker", "demo"} <= named
+    ours = {name for name, app in get_commands().items() if app in ("sessions_app", "trainer_export")}
+    assert named == ours
 
 
 def test_every_url_is_answered() -> None:

@@ -102,8 +102,7 @@ class Up:
 
     def snippet(self) -> str:
         """The printed program."""
-        lines = self.text().split("pip install openai):")[1].split("Ctrl-C")[0].splitlines()
-        return "\n".join(line.removeprefix("    ") for line in lines)
+        return self.text().split("pip install openai):")[1].split("Ctrl-C")[0]
 
     def healthy(self) -> bool:
         """True if `/health` answers."""

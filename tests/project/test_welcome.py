@@ -25,6 +25,7 @@ def test_the_program_is_a_program_in_every_mode() -> None:
     token = replace(PLAIN, token_required=True, admin_token_file=Path("/h/admin-token"))
     for welcome in (PLAIN, token, replace(PLAIN, token_required=True)):
         compile(welcome.snippet(), "snippet", "exec")
+        assert f"\n\n{welcome.snippet()}\n" in welcome.text()
 
 
 def test_a_generated_token_is_read_from_its_file_and_not_printed(tmp_path: Path) -> None:

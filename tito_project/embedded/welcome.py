@@ -41,8 +41,7 @@ class Welcome:
         return _SNIPPET.format(base=self.base, headers=self._headers())
 
     def text(self) -> str:
-        """The screen."""
-        indented = "".join(f"    {line}\n" if line else "\n" for line in self.snippet().splitlines())
+        """The screen. The program is not indented: what is copied has to run."""
         return (
             f"\nTITO is ready.\n"
             f"  Base URL  {self.base}\n"
@@ -50,7 +49,7 @@ class Welcome:
             f"  Engine    {self.engine}\n"
             f"  Home      {self.home} (data and logs)\n"
             f"{_NAMES_HINT if self.unreachable_names else ''}"
-            f"\nTry it from another terminal (pip install openai):\n\n{indented}\n"
+            f"\nTry it from another terminal (pip install openai):\n\n{self.snippet()}\n"
             f"Ctrl-C stops everything.\n"
         )
 

@@ -24,12 +24,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The switches of the engine."""
-        parser.add_argument("--bind", default="127.0.0.1")
+        parser.add_argument("--bind", default="127.0.0.1", help="address to listen on")
         parser.add_argument("--port", type=int, default=DEMO_ENGINE_PORT, help="0 picks a free port")
         parser.add_argument("--latency-ms", type=float, default=0.0, help="time each generation takes")
         parser.add_argument("--fault", default="", help=f"fail every generation: {', '.join(FAULTS)}")
         parser.add_argument("--model", default="", help="tokenizer folder or hub name; default: TITO_MODEL")
-        parser.add_argument("--context-length", type=int, default=131_072)
+        parser.add_argument(
+            "--context-length", type=int, default=131_072, help="most ids of one prompt (default 131072)"
+        )
         parser.add_argument("--echo", action="store_true", help="the same reply each time, for benchmarks")
 
     def handle(self, *, fault: str, latency_ms: float, model: str, **options: object) -> None:

@@ -27,8 +27,8 @@ class Command(BaseCommand):
         parser.add_argument("--renderer", help="auto, template, template:FAMILY or renderers:FAMILY")
         parser.add_argument("--chat-template", help="file with a chat template")
         parser.add_argument("--chat-template-kwargs", help="JSON object")
-        parser.add_argument("--tool-parser")
-        parser.add_argument("--reasoning-parser")
+        parser.add_argument("--tool-parser", help="how calls are read from ids")
+        parser.add_argument("--reasoning-parser", help="how reasoning is read from ids")
         parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -34,7 +34,7 @@ class Command(BaseCommand):
             "--matcher", help="strict, loose_tool_call, role_content_only, exact, or a dotted path"
         )
         parser.add_argument("--on-nonlinear", help="reset, error or passthrough")
-        parser.add_argument("--max-rollback", type=int)
+        parser.add_argument("--max-rollback", type=int, help="generations that one request may discard")
         parser.add_argument("--harness", help="a harness profile; none switches it off")
         parser.add_argument("--profile", help="count ids as this model profile renders them")
         parser.add_argument(

@@ -39,14 +39,19 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """What an export is asked for."""
         parser.add_argument("--out", metavar="URL", help="folder or fsspec URL (s3://…) to publish in")
-        parser.add_argument("--format", choices=FORMATS, default="parquet")
-        parser.add_argument("--shape", choices=SHAPES, default="native")
+        parser.add_argument("--format", choices=FORMATS, default="parquet", help="default parquet")
+        parser.add_argument("--shape", choices=SHAPES, default="native", help="of rows; default native")
         parser.add_argument("--session", action="append", metavar="ID", help="only this session; repeatable")
         parser.add_argument("--filters", default="{}", metavar="JSON", help='e.g. {"finished": true}')
         parser.add_argument("--picker", help="built-in name or dotted path (default TITO_SAMPLE_PICKER)")
         parser.add_argument("--postprocessor", help="as --picker (default TITO_SAMPLE_POSTPROCESSOR)")
         parser.add_argument("--max-seq-len", type=int, metavar="N", help="most tokens of a row")
-        parser.add_argument("--fork-threshold-tokens", type=int, metavar="N")
+        parser.add_argument(
+            "--fork-threshold-tokens",
+            type=int,
+            metavar="N",
+            help="un-healed chains: a shorter completion goes on the row before it",
+        )
         parser.add_argument("--shard-tokens", type=int, metavar="N", help="stored tokens of a shard")
         parser.add_argument(
             "--traces", metavar="JSON", help='triplets, transition, trajectory: e.g. {"mode": "better"}'

@@ -21,7 +21,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Which one and where to."""
-        parser.add_argument("session", metavar="ID")
+        parser.add_argument("session", metavar="ID", help="32 hex digits")
         parser.add_argument("--out", metavar="FILE", help="default ID.tito.gz; - is standard output")
 
     def handle(self, *, session: str, out: str | None, **options: object) -> None:

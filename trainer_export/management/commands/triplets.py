@@ -25,7 +25,12 @@ class Command(BaseCommand):
         parser.add_argument(
             "--input", help="JSON file: the spans, or an object with input_spans or input; - is stdin"
         )
-        parser.add_argument("--adapter", choices=sorted(ADAPTERS), default="TracerTraceToTriplet")
+        parser.add_argument(
+            "--adapter",
+            choices=sorted(ADAPTERS),
+            default="TracerTraceToTriplet",
+            help="default TracerTraceToTriplet",
+        )
         parser.add_argument("--options", default="{}", help="JSON object of adapter options")
         parser.add_argument(
             "--lines", action="store_true", help="one request a line from stdin, one answer each"
