@@ -6,16 +6,22 @@ import socket
 import sys
 from argparse import SUPPRESS, ArgumentParser
 
+import psycopg
 import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
+from sessions_app.api.wiring import conninfo
+from sessions_app.errors import TitoError
+from sessions_app.turns.recover import settle_dangling
 from tito_project import open_files
 from tito_project.embedded.errors import ServiceError
 from tito_project.embedded.listening import listening_socket, port_of
 from tito_project.embedded.parts import default_workers
+
+logger = logging.getLogger("uvicorn")
 
 _KEEP_ALIVE_S = 75
 """Longer than clients keep idle connections, so that they close them and not we."""
@@ -46,7 +52,9 @@ class Command(BaseCommand):
         except ServiceError as error:
             raise CommandError(str(error)) from error
         with listener:
-            logging.getLogger("uvicorn").info("serving on port %d", port_of(listener))
+            logger.info("serving on port %d", port_of(listener))
+            if fd is not None and settings.EMBEDDED_POSTGRES:
+                _settle_orphans()
             if not _serve(_configuration(workers), listener):
                 sys.exit(1)
 
@@ -54,6 +62,17 @@ class Command(BaseCommand):
         if fd is not None:
             return socket.socket(fileno=fd)
         return listening_socket(settings.TITO.bind, settings.TITO.port)
+
+
+def _settle_orphans() -> None:
+    """Under `up` the server before this one has ended, and nobody else answers requests of its database.
+
+    Marked lost at once, they free their keys: a client that repeats its request need not wait for them.
+    """
+    try:
+        settle_dangling(conninfo(), 0)
+    except (TitoError, psycopg.Error) as error:
+        logger.warning("requests of the server before are settled later: %s", error)
 
 
 def _configuration(workers: int) -> uvicorn.Config:
