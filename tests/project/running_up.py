@@ -1,5 +1,6 @@
 """Runs `manage.py up` as a program of its own and looks at what it leaves."""
 
+import contextlib
 import os
 import re
 import signal
@@ -68,11 +69,16 @@ class Up:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for found in self.alive():
-            found.kill()
+        self.kill_children()
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+
+    def kill_children(self) -> None:
+        """All that are there; some may end by themselves meanwhile."""
+        for found in self.alive():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found.kill()
 
     @property
     def home(self) -> Path:

@@ -137,8 +137,7 @@ def test_after_kill_9_of_everything_the_data_is_there(folder: Path) -> None:
         first.ready()
         stored = first.admin_hash()
         first.process.kill()
-        for found in first.alive():
-            found.kill()
+        first.kill_children()
     with Up(folder) as second:
         second.ready()
         assert second.admin_hash() == stored
