@@ -13,6 +13,7 @@ from django.conf import settings
 from django.core.management import get_commands
 
 from sessions_app.api.asgi import route
+from sessions_app.rendering.families.parsers import USUAL_REASONING_PARSER, USUAL_TOOL_PARSER
 from tests.demo.engine import running_demo_engine
 from tests.harness import running_server
 from tito_project.configuration import Configuration, read
@@ -30,6 +31,8 @@ DERIVED = {
     "TITO_INSTANCE_ID": "generated",
     "TITO_ON_TRUNCATED": "by policy",
     "TITO_ALERTS": "none",
+    "TITO_TOOL_PARSER": "by family",
+    "TITO_REASONING_PARSER": "by family",
 }
 """Defaults whose value says less than its words."""
 OF_DJANGO = {
@@ -130,6 +133,9 @@ def test_derived_defaults_are_what_their_words_say() -> None:
     assert one.instance_id != other.instance_id
     assert one.on_truncated is None
     assert one.alerts == {}
+    assert (one.tool_parser, one.reasoning_parser) == ("", "")
+    for kind, usual in (("TOOL", USUAL_TOOL_PARSER), ("REASONING", USUAL_REASONING_PARSER)):
+        assert f"else `{usual}`" in table()[f"TITO_{kind}_PARSER"][1]
     meaning = table()["TITO_ON_TRUNCATED"][1]
     for policy in ("tree", "linear", "rollback"):
         assert f"`{one.truncation_rule(policy)}` ({policy})" in meaning

@@ -36,7 +36,9 @@ class Configuration:
     chat_template_kwargs: dict[str, Any]
     renderer: str
     tool_parser: str
+    """How calls are read from ids; "" = as the renderer's family does, else `qwen3`."""
     reasoning_parser: str
+    """The same for reasoning; "" = as the family does, else `think`."""
 
     backend: str
     backend_url: tuple[str, ...]
@@ -151,8 +153,8 @@ def read(env: Environment) -> Configuration:
         chat_template=Path(template) if template else None,
         chat_template_kwargs=env.json_object("TITO_CHAT_TEMPLATE_KWARGS"),
         renderer=env.text("TITO_RENDERER", "auto"),
-        tool_parser=env.text("TITO_TOOL_PARSER", "qwen3"),
-        reasoning_parser=env.text("TITO_REASONING_PARSER", "think"),
+        tool_parser=env.text("TITO_TOOL_PARSER", ""),
+        reasoning_parser=env.text("TITO_REASONING_PARSER", ""),
         backend=env.choice("TITO_BACKEND", "demo", BACKENDS),
         backend_url=env.listing("TITO_BACKEND_URL", ""),
         engine_timeout=env.number("TITO_ENGINE_TIMEOUT", 600.0, least=0.001),

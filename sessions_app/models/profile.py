@@ -15,8 +15,12 @@ class ModelProfile(models.Model):
     )
     chat_template_kwargs = models.TextField(default="{}", help_text="JSON object given to the template")
     renderer = models.CharField(max_length=100, default="auto")
-    tool_parser = models.CharField(max_length=100, default="qwen3")
-    reasoning_parser = models.CharField(max_length=100, default="think")
+    tool_parser = models.CharField(
+        max_length=100, blank=True, default="", help_text="Empty: the renderer's family's, else qwen3"
+    )
+    reasoning_parser = models.CharField(
+        max_length=100, blank=True, default="", help_text="Empty: the renderer's family's, else think"
+    )
     backend = models.CharField(max_length=50, default="demo")
     backend_url = models.TextField(
         blank=True, default="", help_text="One or more engine URLs, comma-separated"

@@ -13,6 +13,7 @@ from typing import Any
 from sessions_app.errors import InvalidTemplateKwargs
 from sessions_app.rendering.chat_template import ChatTemplate
 from sessions_app.rendering.families.facts import FAMILIES
+from sessions_app.rendering.families.parsers import chosen_parsers
 from sessions_app.rendering.family_renderer import FamilyRenderer
 from sessions_app.rendering.package.catalogue import family_names, known_family
 from sessions_app.rendering.package.renderer import PackageRenderer
@@ -37,11 +38,14 @@ def load_renderer(
     tool_parser: str,
     reasoning_parser: str,
 ) -> Renderer:
-    """The renderer that the settings name. `model`: tokenizer folder or hub name; "" = the demo tokenizer."""
+    """The renderer that the settings name. `model`: tokenizer folder or hub name; "" = the demo tokenizer.
+    A parser that is "" was not set."""
     kind, _, family = spec.partition(":")
     _require_known(spec, kind, family)
+    facts = FAMILIES.get(family) if kind == "template" else None
+    parsers = chosen_parsers(facts, tool_parser, reasoning_parser)
     tokenizer = load_tokenizer(model or str(DEMO_MODEL))
-    parser = reply_parser(tool_parser, reasoning_parser, tokenizer)
+    parser = reply_parser(*parsers, tokenizer)
     try:
         if kind == "renderers":
             return _package_renderer(tokenizer, family, kwargs)

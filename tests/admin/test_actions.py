@@ -9,9 +9,10 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from sessions_app.admin.roles import ADMIN, OPERATOR, VIEWER, complete_roles
-from sessions_app.models import Message, Node, Session, TokenCheckpoint
+from sessions_app.models import Message, ModelProfile, Node, Session, TokenCheckpoint
 from tests.admin.seeding import Seeds, Server
 from tests.admin.test_pages import LISTS, node_url, page, session_url, twin
+from tests.rendering.support import HISTORY
 
 Login = Callable[[str], Client]
 
@@ -104,6 +105,25 @@ def test_only_admins_set_up_profiles_and_people(login: Login, seeds: Seeds) -> N
     admin = login(ADMIN)
     assert admin.get("/admin/sessions_app/modelprofile/add/").status_code == 200
     assert admin.get("/admin/auth/user/").status_code == 200
+
+
+@pytest.mark.parametrize(("tool_parser", "says"), [("qwen3", "is read by"), ("", ""), ("glm", "")])
+def test_a_parser_that_disagrees_with_its_family_is_refused_by_the_form(
+    login: Login, tool_parser: str, says: str
+) -> None:
+    profile = {
+        "name": f"read by {tool_parser or 'nothing set'}",
+        "model": str(HISTORY / "config/tokenizer"),
+        "chat_template": str(HISTORY / "config/chatml.jinja"),
+        "chat_template_kwargs": "{}",
+        "renderer": "template:glm47",
+        "tool_parser": tool_parser,
+        "backend": "demo",
+    }
+    answer = login(ADMIN).post("/admin/sessions_app/modelprofile/add/", profile)
+    assert (answer.status_code == 200) is bool(says)
+    assert says in answer.content.decode()
+    assert ModelProfile.objects.filter(name=profile["name"]).exists() is not bool(says)
 
 
 def test_operators_set_up_nothing(login: Login, seeds: Seeds) -> None:

@@ -93,7 +93,7 @@ def test_parsers_count_where_the_engine_does_not_parse(name: str, profile: Model
     assert counts is not backend.speaks_chat
 
 
-def started(monkeypatch: pytest.MonkeyPatch, folder: Path, template: str, renderer: str) -> Any:
+def started(monkeypatch: pytest.MonkeyPatch, folder: Path, template: str, renderer: str, **more: str) -> Any:
     """The default profile, built under an environment."""
     file = folder / "template.jinja"
     file.write_text(template)
@@ -104,6 +104,7 @@ def started(monkeypatch: pytest.MonkeyPatch, folder: Path, template: str, render
         "TITO_RENDERER": renderer,
         "TITO_BACKEND": "sglang",
         "TITO_BACKEND_URL": "http://127.0.0.1:1",
+        **more,
     }
     monkeypatch.setattr(settings, "TITO", read(Environment(environment)))
     monkeypatch.setattr(wiring, "connection", SimpleNamespace(close=lambda: None))  # the test's own
@@ -122,6 +123,13 @@ def test_a_failure_is_one_line_of_the_log_at_every_start(
         assert len(lines) == len(built.warnings)
         assert any("seam: text, then user: at token" in line for line in lines)
         assert not any("parse:" in line for line in lines)
+
+
+def test_a_parser_that_disagrees_with_the_family_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"TITO_TOOL_PARSER='glm' .* is read by 'qwen3'"):
+        started(monkeypatch, tmp_path, CHATML.read_text(), "template:qwen3", TITO_TOOL_PARSER="glm")
 
 
 def test_a_good_template_is_silent(

@@ -41,6 +41,8 @@ def test_a_family_has_the_facts_of_the_code(cells: list[str]) -> None:
     assert (cells[4] == "–") is not bool(facts.trailing)
     constants = ", ".join(f"`{name}={str(value).lower()}`" for name, value in facts.constants.items())
     assert cells[5] == (constants or "–")
+    parsers = [f"`{name}`" for name in (facts.tool_parser, facts.reasoning_parser) if name]
+    assert cells[6] == (", ".join(parsers) or "any")
 
 
 def test_all_families_of_the_package_are_listed() -> None:

@@ -14,14 +14,21 @@ BYTES = str(HISTORY / "config/tokenizer")
 CHATML = HISTORY / "config/chatml.jinja"
 
 
-def load(spec: str, model: str = BYTES, template: Path | None = CHATML, **kwargs: Any) -> Renderer:
+def load(
+    spec: str,
+    model: str = BYTES,
+    template: Path | None = CHATML,
+    tool_parser: str = "",
+    reasoning_parser: str = "",
+    **kwargs: Any,
+) -> Renderer:
     return factory.load_renderer(
         spec,
         model=model,
         chat_template=template,
         kwargs=kwargs,
-        tool_parser="qwen3",
-        reasoning_parser="think",
+        tool_parser=tool_parser,
+        reasoning_parser=reasoning_parser,
     )
 
 
@@ -61,6 +68,44 @@ def test_a_template_file_that_is_not_there(tmp_path: Path) -> None:
 def test_launch_kwargs_against_a_familys_constant() -> None:
     with pytest.raises(ValueError, match=r"TITO_CHAT_TEMPLATE_KWARGS: .* GLM47TITOTokenizer"):
         load("template:glm47", clear_thinking=True)
+
+
+def tools_of(spec: str, tool_parser: str = "") -> str:
+    """The class that reads the calls."""
+    renderer: Any = load(spec, tool_parser=tool_parser)
+    return type(renderer.parser.tools).__name__
+
+
+@pytest.mark.parametrize(
+    ("spec", "reader"),
+    [
+        ("template", "Qwen3ToolParser"),
+        ("template:default", "Qwen3ToolParser"),
+        ("template:kimi25", "Qwen3ToolParser"),
+        ("template:qwen3", "Qwen3ToolParser"),
+        ("template:nemotron3", "Qwen35ToolParser"),
+        ("template:glm47", "GlmToolParser"),
+        ("template:kimi26", "KimiToolParser"),
+    ],
+)
+def test_a_parser_that_is_not_set_is_the_familys(spec: str, reader: str) -> None:
+    assert tools_of(spec) == reader
+
+
+@pytest.mark.parametrize("spec", ["template", "template:default", "template:kimi25", "template:glm47"])
+def test_a_parser_that_agrees_or_that_no_family_gives_is_taken(spec: str) -> None:
+    assert tools_of(spec, "glm") == "GlmToolParser"
+
+
+@pytest.mark.parametrize("tool_parser", ["qwen3", "none"])
+def test_a_tool_parser_that_disagrees_with_the_family_is_refused_naming_both(tool_parser: str) -> None:
+    with pytest.raises(ValueError, match=rf"TITO_TOOL_PARSER='{tool_parser}' .*template:glm47.* by 'glm'"):
+        load("template:glm47", tool_parser=tool_parser)
+
+
+def test_a_reasoning_parser_that_disagrees_with_the_family_is_refused_naming_both() -> None:
+    with pytest.raises(ValueError, match=r"TITO_REASONING_PARSER='none' .*template:qwen3.* by 'think'"):
+        load("template:qwen3", reasoning_parser="none")
 
 
 def test_auto_takes_a_known_model_by_its_exact_name(monkeypatch: pytest.MonkeyPatch) -> None:

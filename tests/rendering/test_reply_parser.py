@@ -152,6 +152,9 @@ TOOLS: list[Any] = [
     }
 ]
 XML = "<tool_call>\n<function=f>\n{}</function>\n</tool_call>"
+KIMI = "<|tool_calls_section_begin|>{}<|tool_calls_section_end|>"
+KIMI_CALL = "<|tool_call_begin|>{}<|tool_call_argument_begin|>{}<|tool_call_end|>"
+MINIMAX = "<minimax:tool_call>\n{}</minimax:tool_call>"
 GLM = "<tool_call>f\n{}</tool_call>"
 
 
@@ -198,9 +201,54 @@ def test_the_grammar_of_glm(inside: str, arguments: dict[str, Any]) -> None:
     assert [(name, json.loads(text)) for name, text in calls_of(parsed)] == [("f", arguments)]
 
 
+def test_the_grammar_of_kimi() -> None:
+    """Results answer to the ids that the model gave."""
+    calls = [KIMI_CALL.format(f"functions.{name}:{at}", "{}") for at, name in enumerate(("f", "a.b"))]
+    parsed = grammar("kimi-k2", f"<think>w</think>a {KIMI.format(' '.join(calls))}<|im_end|>")
+    assert not parsed.ill_formed
+    assert (parsed.message["reasoning_content"], parsed.message["content"]) == ("w", "a ")
+    assert calls_of(parsed) == [("f", "{}"), ("a.b", "{}")]
+    assert [call["id"] for call in parsed.message["tool_calls"]] == ["functions.f:0", "functions.a.b:1"]
+
+
+def test_a_mark_of_kimi_inside_a_string_is_part_of_it() -> None:
+    call = KIMI_CALL.format("functions.f:0", '{"s": "<|tool_call_end|>"}')
+    assert calls_of(grammar("kimi-k2", KIMI.format(call))) == [("f", '{"s": "<|tool_call_end|>"}')]
+
+
+@pytest.mark.parametrize(
+    ("inside", "arguments"),
+    [
+        ("", {}),
+        ('<parameter name="s">12</parameter>\n<parameter name="n">12</parameter>\n', {"s": "12", "n": 12}),
+        ('<parameter name="p">{"a": [1]}</parameter>', {"p": {"a": [1]}}),
+        ('<parameter name="s">two\nlines </parameter>', {"s": "two\nlines "}),
+    ],
+)
+def test_the_grammar_of_minimax(inside: str, arguments: dict[str, Any]) -> None:
+    invoke = f'<invoke name="f">\n{inside}</invoke>\n'
+    parsed = grammar("minimax-m2", f"<think>w</think>a\n{MINIMAX.format(invoke * 2)}<|im_end|>")
+    assert not parsed.ill_formed
+    assert (parsed.message["reasoning_content"], parsed.message["content"]) == ("w", "a")
+    assert [(name, json.loads(text)) for name, text in calls_of(parsed)] == [("f", arguments)] * 2
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("kimi-k2", KIMI.format("")),
+        ("kimi-k2", KIMI.format(KIMI_CALL.format("f", "{}"))),
+        ("kimi-k2", KIMI.format(KIMI_CALL.format("functions.f:0", "[1]"))),
+        ("kimi-k2", KIMI.format(KIMI_CALL.format("functions.f:0", "{bad"))),
+        ("kimi-k2", KIMI.format(KIMI_CALL.format("functions.f:0", "{} more"))),
+        ("kimi-k2", KIMI.format(KIMI_CALL.format("functions.f:0", "{}")) + " more"),
+        ("kimi-k2", KIMI.format(KIMI_CALL.format("functions.f:0", "{}")) * 2),
+        ("kimi-k2", "<|tool_calls_section_begin|>" + KIMI_CALL.format("functions.f:0", "{}")),
+        ("minimax-m2", MINIMAX.format("")),
+        ("minimax-m2", MINIMAX.format('<invoke name="f">stray</invoke>')),
+        ("minimax-m2", MINIMAX.format('<invoke name="f"></invoke> more')),
+        ("minimax-m2", MINIMAX.format('<invoke name="f">')),
+        ("minimax-m2", MINIMAX.format('<invoke name="f"></invoke>') + " more"),
         ("qwen3.5", XML.format("stray")),
         ("qwen3.5", "<tool_call>f</tool_call>"),
         ("qwen3.5", XML.format("<parameter=p>\nv\n")),
@@ -218,6 +266,7 @@ def test_what_breaks_these_grammars_is_text(name: str, text: str) -> None:
 
 def test_an_unknown_parser_is_named_with_the_known_ones() -> None:
     with pytest.raises(
-        ValueError, match="TITO_TOOL_PARSER='nope' is not one of: deepseek-v3, glm, none, qwen3"
+        ValueError,
+        match="TITO_TOOL_PARSER='nope' is not one of: deepseek-v3, glm, kimi-k2, minimax-m2, none, qwen3",
     ):
         reply_parser("nope", "think", bpe_tokenizer())

@@ -46,14 +46,18 @@ def _renderer(options: dict[str, Any]) -> Renderer:
     try:
         return load_renderer(
             options["renderer"] or configured.renderer,
-            model=options["model"] if options["model"] is not None else configured.model,
+            model=_given(options["model"], configured.model),
             chat_template=Path(template) if template else configured.chat_template,
             kwargs=_kwargs(options["chat_template_kwargs"], configured.chat_template_kwargs),
-            tool_parser=options["tool_parser"] or configured.tool_parser,
-            reasoning_parser=options["reasoning_parser"] or configured.reasoning_parser,
+            tool_parser=_given(options["tool_parser"], configured.tool_parser),
+            reasoning_parser=_given(options["reasoning_parser"], configured.reasoning_parser),
         )
     except ValueError as error:
         raise CommandError(str(error)) from error
+
+
+def _given(option: str | None, configured: str) -> str:
+    return configured if option is None else option
 
 
 def _kwargs(given: str | None, configured: dict[str, Any]) -> dict[str, Any]:

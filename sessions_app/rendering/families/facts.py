@@ -41,6 +41,9 @@ class FamilyFacts:
     unsegmented: tuple[str, ...] = ()
     """Special tokens that stand inside a turn and separate nothing."""
     constants: Mapping[str, Any] = field(default_factory=dict)
+    tool_parser: str = ""
+    """The one grammar that its calls are read by; "" = any may be named."""
+    reasoning_parser: str = ""
 
     @property
     def max_trim_tokens(self) -> int:
@@ -55,14 +58,17 @@ def _chatml(name: str, class_name: str, **changes: Any) -> FamilyFacts:
         "trailing": ("\n",),
         "assistant_prefix": "<|im_start|>assistant",
         "constants": {"clear_thinking": False},
+        "tool_parser": "qwen3",
+        "reasoning_parser": "think",
     }
     return FamilyFacts(name, class_name, **{**facts, **changes})
 
 
-def _kimi(name: str, class_name: str) -> FamilyFacts:
+def _kimi(name: str, class_name: str, **changes: Any) -> FamilyFacts:
     return FamilyFacts(
         name,
         class_name,
+        **changes,
         assistant_prefix="<|im_assistant|>",
         unsegmented=("<|im_middle|>",),
         constants={"preserve_thinking": True},
@@ -72,20 +78,26 @@ def _kimi(name: str, class_name: str) -> FamilyFacts:
 
 def _minimax(name: str, class_name: str) -> FamilyFacts:
     return _chatml(
-        name, class_name, append_roles=_NO_SYSTEM, boundary_tokens=("[e~[",), assistant_prefix="]~b]ai"
+        name,
+        class_name,
+        append_roles=_NO_SYSTEM,
+        boundary_tokens=("[e~[",),
+        assistant_prefix="]~b]ai",
+        tool_parser="minimax-m2",
     )
 
 
 _ROWS = (
     FamilyFacts("default", "TITOTokenizer"),
     _chatml("qwen3", "Qwen3TITOTokenizer"),
-    _chatml("qwen35", "Qwen35TITOTokenizer", append_roles=_NO_SYSTEM),
+    _chatml("qwen35", "Qwen35TITOTokenizer", append_roles=_NO_SYSTEM, tool_parser="qwen3.5"),
     _chatml("qwennext", "QwenNextTITOTokenizer"),
     _chatml(
         "nemotron3",
         "Nemotron3TITOTokenizer",
         assistant_prefix="<|im_start|>assistant\n",
         constants={"truncate_history_thinking": False},
+        tool_parser="qwen3.5",
     ),
     FamilyFacts(
         "glm47",
@@ -95,9 +107,11 @@ _ROWS = (
         trailing=("<|user|>", "<|observation|>"),
         assistant_prefix="<|assistant|>",
         constants={"clear_thinking": False},
+        tool_parser="glm",
+        reasoning_parser="think",
     ),
     _kimi("kimi25", "Kimi25TITOTokenizer"),
-    _kimi("kimi26", "Kimi26TITOTokenizer"),
+    _kimi("kimi26", "Kimi26TITOTokenizer", tool_parser="kimi-k2", reasoning_parser="think"),
     _minimax("minimax_m25", "MinimaxM25TITOTokenizer"),
     _minimax("minimax_m27", "MinimaxM27TITOTokenizer"),
 )

@@ -1,4 +1,4 @@
-"""What the grammars with `<tool_call>` blocks share: where the blocks are, and values that are bare text.
+"""What the grammars with blocks of calls share: where the blocks are, and values that are bare text.
 
 Invariant: text may precede the blocks and white space may separate them; anything else is malformed, never
 dropped.
@@ -16,15 +16,20 @@ _NO_JSON = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
 def blocks_of(text: str) -> tuple[str, list[str]]:
-    """The text in front of the blocks, and what stands in each. Raises MalformedCalls."""
-    content, opened, rest = text.partition(OPEN)
+    """The text in front of the `<tool_call>` blocks, and what stands in each. Raises MalformedCalls."""
+    return sections_of(text, OPEN, CLOSE)
+
+
+def sections_of(text: str, opener: str, closer: str) -> tuple[str, list[str]]:
+    """The same for blocks between any two marks."""
+    content, opened, rest = text.partition(opener)
     bodies = []
     while opened:
-        body, closed, rest = rest.partition(CLOSE)
+        body, closed, rest = rest.partition(closer)
         if not closed:
             raise MalformedCalls("a tool call is not closed")
         bodies.append(body)
-        between, opened, rest = rest.partition(OPEN)
+        between, opened, rest = rest.partition(opener)
         if between.strip():
             raise MalformedCalls("text after a tool call")
     return content, bodies

@@ -5,6 +5,8 @@ from functools import partial
 from typing import TypeVar
 
 from sessions_app.rendering.parsers.glm import GlmToolParser
+from sessions_app.rendering.parsers.kimi import KimiToolParser
+from sessions_app.rendering.parsers.minimax import MinimaxToolParser
 from sessions_app.rendering.parsers.package import NAMES as PACKAGE_NAMES
 from sessions_app.rendering.parsers.package import PackageToolParser
 from sessions_app.rendering.parsers.qwen3 import NoTools, Qwen3ToolParser
@@ -19,6 +21,8 @@ TOOL_PARSERS: Mapping[str, Callable[[ChatTokenizer], ToolParser]] = {
     "qwen3": lambda _: Qwen3ToolParser(),
     "qwen3.5": lambda _: Qwen35ToolParser(),
     "glm": lambda _: GlmToolParser(),
+    "kimi-k2": lambda _: KimiToolParser(),
+    "minimax-m2": lambda _: MinimaxToolParser(),
     "none": lambda _: NoTools(),
     **{name: partial(PackageToolParser, name) for name in PACKAGE_NAMES},
 }
