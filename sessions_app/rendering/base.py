@@ -8,6 +8,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Self
 
 from sessions_app.errors import InvalidTemplateKwargs
@@ -18,6 +19,7 @@ from sessions_app.rendering.parsers.reply import ReplyParser
 from sessions_app.rendering.parsers.think import opens_reasoning
 from sessions_app.rendering.prompt_text import PromptText
 from sessions_app.rendering.protocol import Ids, Message, ParsedReply, Tool
+from sessions_app.rendering.spelling import Spelling
 from sessions_app.rendering.tokenizer import ChatTokenizer
 
 _RESERVED = frozenset({"messages", "tools", "add_generation_prompt", "raise_exception", "strftime_now"})
@@ -88,6 +90,19 @@ class TemplateRendererBase(ABC):
     ) -> Ids:
         """See Renderer."""
         return self.tokenizer.encode(self._text(messages, tools, add_generation_prompt=add_generation_prompt))
+
+    def mismatches(
+        self, messages: Sequence[Message], tools: Sequence[Tool] | None, served: Ids
+    ) -> list[Mismatch]:
+        """See Renderer."""
+        text = self._text(messages, tools, add_generation_prompt=False)
+        if self._spelling.spells(served, text):
+            return []
+        return self.compare(self.tokenizer.encode(text), served)
+
+    @cached_property
+    def _spelling(self) -> Spelling:
+        return Spelling(self.tokenizer, self.comparison)
 
     def head_text(self, tools: Sequence[Tool] | None) -> str:
         """See Renderer."""

@@ -135,5 +135,12 @@ class Renderer(Protocol):
         ...
 
     def compare(self, expected: Ids, actual: Ids) -> list[Mismatch]:
-        """Where served ids differ from a fresh render of the same messages, by the family's rules."""
+        """Where served ids differ from those of a fresh render, by the family's rules."""
+        ...
+
+    def mismatches(
+        self, messages: Sequence[Message], tools: Sequence[Tool] | None, served: Ids
+    ) -> list[Mismatch]:
+        """What `compare` finds between `served`, the ids of a path, and a fresh render of its messages,
+        without a generation prompt. Slow: renders the whole path. Raises what `render` raises."""
         ...

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from sessions_app.errors import InvalidMessages
+from sessions_app.rendering.lossless import keeps_text
 from sessions_app.rendering.protocol import Ids
 
 _CONTEXTS = ("a", ".", "1", "\n")
@@ -47,6 +48,10 @@ class ChatTokenizer:
         """Ids that never stand for text: special tokens and those that end a generation."""
         self.marks = self.separators | {int(number) for number in tokenizer.added_tokens_decoder}
         """Separators and all other added tokens: no text is ever merged into or out of them."""
+        self.added_texts = frozenset(str(token) for token in tokenizer.added_tokens_decoder.values())
+        """What stands in a text for an added token."""
+        self.keeps_text = keeps_text(self._backend)
+        """Decoding the ids of a text in NFC spells that text."""
         texts = (self.decode([number]) for number in sorted(self.separators))
         self.separator_texts = tuple(sorted({text for text in texts if text}, key=len, reverse=True))
 
@@ -102,6 +107,12 @@ class ChatTokenizer:
                 self._slow.decode(numbers, skip_special_tokens=False, clean_up_tokenization_spaces=False)
             )
         return str(self._backend.decode_batch([numbers], skip_special_tokens=False)[0])
+
+    def decode_many(self, runs: Sequence[Sequence[int]]) -> list[str]:
+        """Text of each run of ids, as `decode` gives it."""
+        if self._backend is None:
+            return [self.decode(run) for run in runs]
+        return list(map(str, self._backend.decode_batch(runs, skip_special_tokens=False)))
 
     def token_id(self, token: str) -> int | None:
         """The id of a text that is exactly one token, else None."""

@@ -11,8 +11,7 @@ from sessions_app.store.read import Healer, TreeNode
 
 def drift_of(renderer: Renderer, messages: list[Any], tools: Any, tokens: Ids) -> list[dict[str, Any]]:
     """Served ids against a fresh render of the stored messages. Slow: renders the whole path."""
-    expected = renderer.render(messages, tools or None, add_generation_prompt=False)
-    return [mismatch.as_json() for mismatch in renderer.compare(expected, tokens)]
+    return [mismatch.as_json() for mismatch in renderer.mismatches(messages, tools or None, tokens)]
 
 
 def tree_json(nodes: Sequence[TreeNode]) -> dict[str, Any]:

@@ -208,6 +208,12 @@ class PackageRenderer:
         """See Renderer."""
         return compare(expected.tolist(), actual.tolist(), self.comparison, self.decode)
 
+    def mismatches(
+        self, messages: Sequence[Message], tools: Sequence[Tool] | None, served: Ids
+    ) -> list[Mismatch]:
+        """See Renderer."""
+        return self.compare(self.render(messages, tools, add_generation_prompt=False), served)
+
     def _generation_header(self) -> Ids:
         """The ids that open an assistant turn both in a prompt and inside a history."""
         opened = self._prompt[len(self._told) :]
