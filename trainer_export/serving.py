@@ -25,6 +25,7 @@ from trainer_export.forests.build import forest_of
 from trainer_export.forests.describe import described
 from trainer_export.forests.drift import DriftCache
 from trainer_export.forests.load import Wanted, load_sessions
+from trainer_export.forests.replay import needed, with_payloads
 from trainer_export.forests.rows import SessionRow, StoredSession
 from trainer_export.handed import Handed, enter, moment
 from trainer_export.samples.arguments import SamplesArguments
@@ -77,16 +78,28 @@ class SamplesService:
         found = await load_sessions(self._db, [settings.id], Wanted(messages=True, tools=True))
         if not found or found[0].session.deleted:
             raise SessionNotFound(settings.id.hex)
-        forest = await self._run(partial(forest_of, found[0]))
+        rules = assembly_rules(renderer, self._configuration)
+        stored, forest = await self._forest(found[0], replace(rules, max_seq_len=arguments.max_seq_len))
         if self._configuration.debug_messages:
             forest = await self._with_messages(settings, forest)
-        work = partial(self._assembled, found[0], forest, renderer, arguments, as_json)
+        work = partial(self._assembled, stored, forest, renderer, arguments, as_json)
         answer, handed = await self._run(work)
         await enter(self._db, handed, "http", as_of)
         return answer
 
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def _forest(
+        self, stored: StoredSession, rules: AssemblyRules
+    ) -> tuple[StoredSession, SessionForest]:
+        """The session with its forest, and with the replay payloads that its samples hand out."""
+        forest = await self._run(partial(forest_of, stored))
+        if not stored.sides:
+            return stored, forest
+        wanted = await self._run(partial(needed, forest, rules, None))
+        (stored,) = await with_payloads(self._db, [stored], [wanted])
+        return stored, await self._run(partial(forest_of, stored))
 
     async def _with_messages(self, settings: SessionSettings, forest: SessionForest) -> SessionForest:
         """Messages of each leaf's own turn as the client sent them, with the reply."""

@@ -158,7 +158,9 @@ class SidePayloadAdmin(SessionRowAdmin):
 
     list_display = ("name", "session_shown", "node_shown", "values", "start_row", "layers")
     list_filter = ("kind",)
-    fieldsets = (section(None, "session_shown node_shown kind start_row layers values beginning"),)
+    fieldsets = (
+        section(None, "session_shown node_shown kind start_row layers prefix_bytes values beginning"),
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         """Lists load no payloads."""

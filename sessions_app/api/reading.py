@@ -17,6 +17,7 @@ from sessions_app.rendering.protocol import Renderer
 from sessions_app.store import attach, read
 from sessions_app.store.pool import Database
 from sessions_app.store.read import SessionSummary
+from sessions_app.store.side import load_side
 from sessions_app.store.values import PathMessage, SessionSettings, TurnRow
 from sessions_app.turns import reading
 from sessions_app.turns.describing import drift_of, epoch, healer_json, tree_json
@@ -84,7 +85,7 @@ async def _path(db: Database, settings: SessionSettings, seq: int | None) -> Pat
     if not turns:
         raise errors.NotFound(f"node not found: {seq}")
     messages = await attach.load_path_messages(db, settings.id, seq)
-    side = await read.load_side(db, settings.id, [turn.node.seq for turn in turns])
+    side = await load_side(db, settings.id, [turn.node.seq for turn in turns])
     return PathRows(turns, messages, side)
 
 

@@ -170,6 +170,12 @@ class SidePayload(models.Model):
     payload = models.BinaryField(help_text="Packed little-endian int32")
     start_row = models.IntegerField(null=True, blank=True, help_text="First row asked for, additional R3")
     layers = models.IntegerField(null=True, blank=True)
+    prefix_bytes = models.BigIntegerField(
+        default=0, db_default=0, help_text="Bytes of the parent's payload that belong before this one"
+    )
+    digest = models.BinaryField(
+        null=True, blank=True, help_text="blake2b-16 of the whole payload; null for rows asked for in part"
+    )
 
     class Meta:
         ordering = ["session", "node_seq", "kind"]

@@ -111,11 +111,14 @@ _EVENTS = """
 
 _SIDE = """
     , p AS (
-        INSERT INTO sessions_app_sidepayload (session_id, node_seq, kind, payload, start_row, layers)
+        INSERT INTO sessions_app_sidepayload (
+            session_id, node_seq, kind, payload, start_row, layers, prefix_bytes, digest
+        )
         SELECT
-            %(session)s, s.seq, t.kind, t.payload, t.start_row, t.layers
+            %(session)s, s.seq, t.kind, t.payload, t.start_row, t.layers, t.prefix_bytes, t.digest
         FROM s, unnest(%(side_kinds)s::text[], %(side_payloads)s::bytea[], %(side_rows)s::int[],
-                       %(side_layers)s::int[]) AS t (kind, payload, start_row, layers)
+                       %(side_layers)s::int[], %(side_prefixes)s::bigint[], %(side_digests)s::bytea[])
+            AS t (kind, payload, start_row, layers, prefix_bytes, digest)
     )
 """
 
@@ -233,6 +236,8 @@ def _parameters(new: NewNode) -> dict[str, Any]:
         parameters["side_payloads"] = [rider.payload for rider in reply.side]
         parameters["side_rows"] = [rider.start_row for rider in reply.side]
         parameters["side_layers"] = [rider.layers for rider in reply.side]
+        parameters["side_prefixes"] = [rider.prefix_bytes for rider in reply.side]
+        parameters["side_digests"] = [rider.digest for rider in reply.side]
     return parameters
 
 

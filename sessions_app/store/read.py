@@ -154,19 +154,6 @@ async def load_summary(db: Executor, session_id: UUID) -> SessionSummary | None:
     return SessionSummary(row[0], row[1], row[2], Healer(*row[3:])) if row else None
 
 
-async def load_side(db: Executor, session_id: UUID, seqs: list[int]) -> dict[int, dict[str, bytes]]:
-    """Replay payloads of nodes, by node and kind."""
-    rows = await db.fetch_all(
-        "SELECT node_seq, kind, payload FROM sessions_app_sidepayload "
-        "WHERE session_id = %s AND node_seq = ANY(%s)",
-        (session_id, seqs),
-    )
-    side: dict[int, dict[str, bytes]] = {}
-    for seq, kind, payload in rows:
-        side.setdefault(seq, {})[kind] = bytes(payload)
-    return side
-
-
 @dataclass(frozen=True, slots=True)
 class LateRow:
     """A generated reply that is in no tree."""

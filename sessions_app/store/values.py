@@ -208,6 +208,10 @@ class SideData:
     payload: bytes
     start_row: int | None
     layers: int | None
+    prefix_bytes: int = 0
+    """Bytes of the parent's payload that belong before `payload`."""
+    digest: bytes | None = None
+    """Of the whole, those bytes included; None = nothing is stored as a rest of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from sessions_app.history.context import ROOT, context_digest
 from sessions_app.history.harness.detection import detect_harness
 from sessions_app.history.roots import agent_of, system_text
 from sessions_app.json_text import storable, text_of
-from sessions_app.store import attach, commit
+from sessions_app.store import attach, commit, side
 from sessions_app.store.commit import LateReason, LockedSession, Unattached
 from sessions_app.store.pool import LOST_CONNECTION, Database, Transaction
 from sessions_app.store.values import NewEvent, NewMessage, NewNode, Reply
@@ -70,15 +70,27 @@ async def commit_turn(
             delay = min(delay * 2, 2.0)
 
 
+async def _lean(db: Database, node: NewNode) -> NewNode:
+    """The node without the replay rows that its parent holds."""
+    if not node.reply.side:
+        return node
+    parent = node.parent.seq if node.parent else None
+    rest = await side.beyond_parent(db, node.session_id, parent, node.reply.side)
+    return replace(node, reply=replace(node.reply, side=rest))
+
+
 async def _commit(db: Database, prepared: Prepared, node: NewNode) -> Committed:
-    seq = await commit.commit_node(db, node)
+    lean = await _lean(db, node)
+    seq = await commit.commit_node(db, lean)
     if seq is not None:
         return Committed(seq, AttachKind(node.attach_kind), _cause(node.cause))
     async with db.transaction() as transaction:
-        return await _commit_moved(transaction, prepared, node)
+        return await _commit_moved(transaction, prepared, node, lean)
 
 
-async def _commit_moved(transaction: Transaction, prepared: Prepared, node: NewNode) -> Committed:
+async def _commit_moved(
+    transaction: Transaction, prepared: Prepared, node: NewNode, lean: NewNode
+) -> Committed:
     """The session is not as it was at prepare: decide again, with its row locked."""
     locked = await commit.lock_session(transaction, node.session_id, node.record_id)
     if locked is not None and locked.record_node is not None:
@@ -91,7 +103,7 @@ async def _commit_moved(transaction: Transaction, prepared: Prepared, node: NewN
         )
         return Committed(None, AttachKind(node.attach_kind), cause, reason)
     assert locked is not None
-    node = await _beside(transaction, prepared, node, locked)
+    node = await _beside(transaction, prepared, lean, locked)
     seq = await commit.commit_node(transaction, node)
     assert seq is not None
     return Committed(seq, AttachKind(node.attach_kind), _cause(node.cause))

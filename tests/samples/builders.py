@@ -13,7 +13,7 @@ from trainer_export.samples.forest import leaves_of
 from trainer_export.samples.payload import SamplesPayload
 from trainer_export.samples.rules import AssemblyRules
 from trainer_export.samples.sample import Sample
-from trainer_export.samples.values import Leaf, SessionForest, Turn
+from trainer_export.samples.values import Leaf, Payload, SessionForest, Turn
 
 
 def as_text(ids: Ids) -> str:
@@ -45,6 +45,9 @@ def turn(
         response_id=f"resp-{seq}",
         root_class="main" if parent is None else None,
     )
+    for name in ("routed_experts", "indexer_topk"):
+        if isinstance(fields.get(name), bytes):
+            fields[name] = Payload.of(fields[name])
     return replace(made, **fields)
 
 

@@ -18,7 +18,7 @@ from trainer_export.samples.assemble import assemble
 from trainer_export.samples.forest import leaves_of
 from trainer_export.samples.rules import AssemblyRules
 from trainer_export.samples.sample import Sample
-from trainer_export.samples.values import CutContinuation, Leaf, SessionForest, Turn
+from trainer_export.samples.values import CutContinuation, Leaf, Payload, SessionForest, Turn
 
 STATUS = {"stop": "completed", "tool_calls": "completed", "length": "truncated", "abort": "aborted"}
 
@@ -178,7 +178,7 @@ def with_riders(forest: SessionForest, draw: list[int]) -> SessionForest:
         if drawn % 3:
             rider = replace(rider, weight_version=str(drawn))
         if drawn % 4 and size > 1:
-            rider = replace(rider, indexer_topk=bytes(4 * (size - 1)), indexer_layers=1)
+            rider = replace(rider, indexer_topk=Payload.of(bytes(4 * (size - 1))), indexer_layers=1)
         turns.append(rider)
     return replace(forest, turns=tuple(turns))
 

@@ -18,7 +18,7 @@ from trainer_export.samples.native import session_rows
 from trainer_export.samples.reconcile import reconcile
 from trainer_export.samples.superseded import superseded_by
 from trainer_export.samples.validate import problems
-from trainer_export.samples.values import SessionForest, Turn
+from trainer_export.samples.values import Payload, SessionForest, Turn
 from trainer_export.samples.weights import weigh
 
 RULES = replace(RULES, max_trim_tokens=MAX_TRIM, r3_layers=2)
@@ -30,8 +30,8 @@ def row_of(seq: int, position: int) -> list[int]:
     return [seq, position, -seq, -position]
 
 
-def payload(seq: int, begin: int, end: int) -> bytes:
-    return np.array([row_of(seq, at) for at in range(begin, end)], dtype="<i4").tobytes()
+def payload(seq: int, begin: int, end: int) -> Payload:
+    return Payload.of(np.array([row_of(seq, at) for at in range(begin, end)], dtype="<i4").tobytes())
 
 
 def fed_and_sampled(by_seq: dict[int, Turn], seq: int) -> int:

@@ -1,15 +1,18 @@
 """R3: full payloads per turn, additional ones per path, and every way in which they can contradict the
 tokens."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sessions_app.errors import SamplesFailed
-from tests.samples.builders import sample_of, turn
+from tests.samples.builders import RULES, leaf_of, sample_of, turn
+from trainer_export.samples.assemble import assemble, payloads_needed
 from trainer_export.samples.replay_rows import additional_rows
 from trainer_export.samples.sample import Stop
+from trainer_export.samples.values import Payload, Turn
 
 
 def rows(count: int, first: int = 0, layers: int = 2, width: int = 2) -> bytes:
@@ -77,6 +80,36 @@ def test_a_payload_of_the_wrong_size_is_refused(payload: bytes):
 def test_a_payload_without_a_configured_layer_count_is_refused():
     with pytest.raises(SamplesFailed, match="TITO_R3_LAYERS is not set"):
         sample_of(turn(0, None, [1], [2], routed_experts=rows(1)))
+
+
+def test_only_the_payloads_that_a_sample_hands_out_need_to_be_read():
+    turns = [
+        turn(0, None, [1, 2], [3], routed_experts=rows(2)),
+        turn(1, 0, [4], [5, 6], routed_experts=rows(5, 100), indexer_topk=rows(5, 50), indexer_layers=2),
+        turn(2, 1, [7], [8], routed_experts=rows(7, 200), indexer_topk=rows(7, 70), indexer_layers=2),
+    ]
+    for limit, last in ((None, 2), (7, 1), (3, 0)):
+        rules = replace(RULES, r3_layers=2, max_seq_len=limit)
+        kinds = ("routed_experts", "indexer_topk") if last else ("routed_experts",)
+        assert payloads_needed(leaf_of(*turns), rules) == {(last, kind) for kind in kinds}
+        unread = [one if one.seq == last else without_bytes(one) for one in turns]
+        sample = assemble(leaf_of(*unread), rules)
+        assert first_values(sample)[0] == 100 * last
+    with pytest.raises(SamplesFailed, match="0 of 112 bytes of replay rows are there"):
+        sample_of(*map(without_bytes, turns), r3_layers=2)
+    assert sample_of(*map(without_bytes, turns), r3_layers=2, replay=False).rollout_routed_experts is None
+    assert payloads_needed(leaf_of(*turns), replace(RULES, r3_layers=2, max_seq_len=2)) == set()
+
+
+def without_bytes(one: Turn) -> Turn:
+    sizes = {name: getattr(one, name) for name in ("routed_experts", "indexer_topk")}
+    return replace(one, **{name: Payload(held.size) for name, held in sizes.items() if held})
+
+
+def test_additional_rows_need_every_payload_of_the_path():
+    turns = [patch(0, 0, rows(2)), patch(1, 2, rows(3))]
+    rules = replace(RULES, r3_layers=2, additional_r3=True)
+    assert payloads_needed(leaf_of(*turns), rules) == {(0, "routed_experts"), (1, "routed_experts")}
 
 
 def patch(seq: int, start: int | None, payload: bytes | None, **fields: Any) -> Any:

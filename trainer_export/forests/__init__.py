@@ -2,6 +2,7 @@
 
     rows      what is read of sessions and nodes, as frozen values
     load      a constant number of statements for any number of sessions
+    replay    the payloads of those riders that samples hand out
     build     rows to SessionForest: what replies said, digests, rewards
     describe  `metadata` of GET /sessions/{id} and drift per leaf, which take a renderer
 

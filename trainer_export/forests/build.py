@@ -1,7 +1,7 @@
 """From stored rows to the forest that samples are made of. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -13,6 +13,7 @@ from trainer_export.forests.rows import NodeRow, RewardRow, SessionRow, SideRow,
 from trainer_export.samples.values import (
     CutContinuation,
     JsonObject,
+    Payload,
     Reward,
     SessionForest,
     Speculative,
@@ -90,6 +91,7 @@ def _turns(stored: StoredSession, continues: dict[int, int]) -> tuple[Turn, ...]
         _turn(
             node,
             sides.get(node.seq, {}),
+            stored.payloads,
             tuple(rewards.get(node.seq, ())),
             join if node.parent_seq in cut else CutContinuation.NONE,
             continues.get(node.seq),
@@ -105,12 +107,13 @@ def _cut_continuation(session: SessionRow) -> CutContinuation:
 def _turn(
     node: NodeRow,
     sides: dict[str, SideRow],
+    payloads: Mapping[tuple[int, str], tuple[bytes, ...]],
     rewards: tuple[Reward, ...],
     cut_continuation: CutContinuation,
     continues: int | None,
 ) -> Turn:
     meta, usage = _reported(node.response)
-    routed, indexer = sides.get("routed_experts"), sides.get("indexer_topk")
+    routed = sides.get("routed_experts")
     return Turn(
         seq=node.seq,
         parent=node.parent_seq,
@@ -130,9 +133,9 @@ def _turn(
         after_seq=_after_seq(node),
         cut_continuation=cut_continuation,
         continues=continues,
-        routed_experts=routed.payload if routed else None,
+        routed_experts=_payload(routed, payloads),
         routed_experts_start=routed.start_row if routed else None,
-        indexer_topk=indexer.payload if indexer else None,
+        indexer_topk=_payload(sides.get("indexer_topk"), payloads),
         indexer_layers=_layers(meta.get("indexer_topk_num_layers")),
         speculative=_speculative(meta),
         request_digest=_request_digest(node),
@@ -141,6 +144,10 @@ def _turn(
         context_digest=node.context_digest,
         rewards=rewards,
     )
+
+
+def _payload(side: SideRow | None, payloads: Mapping[tuple[int, str], tuple[bytes, ...]]) -> Payload | None:
+    return Payload(side.size, payloads.get((side.node_seq, side.kind), ())) if side else None
 
 
 def _reported(response: str | None) -> tuple[JsonObject, JsonObject]:

@@ -45,7 +45,8 @@ _REWARDS = """
     WHERE session_id = ANY(%s) AND (%s::timestamptz IS NULL OR created_at <= %s) ORDER BY session_id, id
 """
 _SIDES = """
-    SELECT session_id, node_seq, kind, payload, start_row FROM sessions_app_sidepayload
+    SELECT session_id, node_seq, kind, prefix_bytes + octet_length(payload), start_row
+    FROM sessions_app_sidepayload
     WHERE session_id = ANY(%s) ORDER BY session_id, node_seq, kind
 """
 _MESSAGES = """
@@ -57,7 +58,7 @@ _TOOLS = "SELECT session_id, digest, tools FROM sessions_app_requesthead WHERE s
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to read beyond nodes, tokens, rewards and riders."""
+    """What to read beyond nodes, tokens, rewards and the riders' sizes."""
 
     messages: bool = False
     """For drift, and for the ends that un-healed roots continue."""

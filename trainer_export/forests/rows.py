@@ -88,12 +88,13 @@ class RewardRow:
 
 @dataclass(frozen=True, slots=True)
 class SideRow:
-    """One rider of a generation."""
+    """One rider of a generation, without its payload."""
 
     session_id: UUID
     node_seq: int
     kind: str
-    payload: bytes
+    size: int
+    """Bytes of the whole payload."""
     start_row: int | None
 
 
@@ -116,6 +117,8 @@ class StoredSession:
     nodes: list[NodeRow] = field(default_factory=list)
     rewards: list[RewardRow] = field(default_factory=list)
     sides: list[SideRow] = field(default_factory=list)
+    payloads: Mapping[tuple[int, str], tuple[bytes, ...]] = field(default_factory=dict)
+    """Payloads of riders that were read (`forests.replay`), in parts, by node and kind."""
     messages: list[MessageRow] = field(default_factory=list)
     """Empty unless asked for."""
     tools: Mapping[bytes, str | None] = field(default_factory=dict)

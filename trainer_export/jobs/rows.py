@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from typing import Any
 from uuid import UUID
@@ -21,6 +22,7 @@ from trainer_export.forests.build import forest_of
 from trainer_export.forests.describe import described
 from trainer_export.forests.drift import DriftCache
 from trainer_export.forests.load import Wanted, load_sessions
+from trainer_export.forests.replay import Needed, needed, with_replay
 from trainer_export.forests.rows import SessionRow, StoredSession
 from trainer_export.jobs.filtering import FilteredPicker, filtered, held_back, window_of
 from trainer_export.jobs.filters import Filters
@@ -68,8 +70,13 @@ def frozen_from(row: Sequence[Any]) -> Frozen:
 FROZEN_COLUMNS = """
     f.position, f.session_id, f.unit, f.rollout_id, f.next_seq, f.active_seq, f.finished, f.healer,
     s.added_tokens + s.generated_tokens + (
-        SELECT coalesce(sum(octet_length(p.payload)), 0) / 32
-        FROM sessions_app_sidepayload p WHERE p.session_id = s.id)
+        SELECT coalesce(sum(p.prefix_bytes + octet_length(p.payload)), 0)::bigint / 32
+        FROM sessions_app_sidepayload p
+        WHERE p.session_id = s.id AND (p.start_row IS NOT NULL OR NOT EXISTS (
+            SELECT 1 FROM sessions_app_node n
+            JOIN sessions_app_sidepayload c
+                ON c.session_id = n.session_id AND c.node_seq = n.seq AND c.kind = p.kind
+            WHERE n.session_id = p.session_id AND n.parent_seq = p.node_seq)))
     FROM trainer_export_frozensession f LEFT JOIN sessions_app_session s ON s.id = f.session_id
 """
 
@@ -136,7 +143,16 @@ async def load_batch(db: Executor, batch: Sequence[Frozen], making: Making) -> d
     )
     loaded = await load_sessions(db, [one.session_id for one in batch], wanted)
     found = {one.session.id: one for one in loaded}
-    return {one.session_id: thawed(found[one.session_id], one) for one in batch if one.session_id in found}
+    asked = [thawed(found[one.session_id], one) for one in batch if one.session_id in found]
+    whole = await with_replay(db, asked, partial(_payloads, making))
+    return {one.session.id: one for one in whole}
+
+
+def _payloads(making: Making, stored: StoredSession) -> Needed:
+    forest = forest_of(stored, continuations=bool(making.rules.fork_threshold_tokens))
+    renderer = making.renderer_of(stored.session.profile)
+    rules = replace(assembly_rules(renderer, making.configuration), max_seq_len=making.rules.max_seq_len)
+    return needed(forest, rules, making.rules.fork_threshold_tokens)
 
 
 def thawed(stored: StoredSession, frozen: Frozen) -> StoredSession:

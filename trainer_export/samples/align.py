@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 
 from sessions_app.errors import SamplesFailed
 from sessions_app.packing import Ids
-from trainer_export.samples.replay_rows import indexer_rows, routed_rows
+from trainer_export.samples.replay_rows import checked_indexer, checked_routed
 from trainer_export.samples.rules import AssemblyRules
-from trainer_export.samples.sample import Rows
-from trainer_export.samples.values import Leaf, Status, Turn
+from trainer_export.samples.values import Leaf, Payload, Status, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +26,19 @@ class TurnSlice:
     kept: int
     """Sampled ids kept."""
     status: Status
-    routed_experts: Rows | None
-    """Rows of the uncut turn."""
-    indexer_topk: Rows | None
+    routed_experts: Payload | None
+    """Full replay rows, of the size that the uncut turn needs; None in additional mode."""
+    indexer_topk: Payload | None
 
     @property
     def total(self) -> int:
         """Tokens of this turn's sample."""
         return self.prompt_length + self.kept
+
+    @property
+    def replay_rows(self) -> int:
+        """Full replay rows of the uncut turn."""
+        return self.prompt_length + self.turn.completion.size - 1
 
     def cut(self, kept: int) -> "TurnSlice":
         """The same with fewer sampled ids, hence truncated."""
@@ -104,6 +108,6 @@ def _slice(turn: Turn, index: int, prompt_length: int, kept: int, rules: Assembl
         prompt_length=prompt_length,
         kept=kept,
         status=turn.status,
-        routed_experts=None if rules.additional_r3 else routed_rows(turn, rows, rules.r3_layers),
-        indexer_topk=indexer_rows(turn, rows),
+        routed_experts=None if rules.additional_r3 else checked_routed(turn, rows, rules.r3_layers),
+        indexer_topk=checked_indexer(turn, rows),
     )

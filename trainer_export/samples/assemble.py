@@ -1,6 +1,7 @@
 """From a leaf to its raw sample: align, spend the token budget, merge, attach what rides along.
 
-Pure and repeatable: the same leaf under the same rules gives the same sample. Linear in the ids of the path.
+Pure and repeatable: the same leaf under the same rules gives the same sample. Linear in the ids of the path;
+of replay payloads only those are touched that the sample hands out (`payloads_needed`).
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Any
 from sessions_app.json_text import loads
 from trainer_export.samples.align import TurnSlice, slices_of
 from trainer_export.samples.merge import logprobs, loss_mask, mergeable, merged_tokens, response_text
-from trainer_export.samples.replay_rows import additional_rows
+from trainer_export.samples.replay_rows import additional_rows, configured, full_rows
 from trainer_export.samples.rules import AssemblyRules
 from trainer_export.samples.sample import PrefixCacheInfo, Rows, Sample, Span, Stop
 from trainer_export.samples.truncate import within
@@ -21,11 +22,27 @@ from trainer_export.samples.values import JsonObject, Leaf, Speculative, Turn
 
 def assemble(leaf: Leaf, rules: AssemblyRules) -> Sample | None:
     """The raw sample of a leaf; None where the budget leaves nothing. Raises SamplesFailed."""
+    slices, stop = _merged(leaf, rules)
+    return _sample(leaf, slices, stop, rules) if slices else None
+
+
+def _merged(leaf: Leaf, rules: AssemblyRules) -> tuple[list[TurnSlice], Stop | None]:
     budgeted = within(slices_of(leaf, rules), rules.max_seq_len)
     if not budgeted.slices:
-        return None
+        return [], budgeted.stop
     slices, stop = mergeable(budgeted.slices)
-    return _sample(leaf, slices, stop or budgeted.stop, rules)
+    return slices, stop or budgeted.stop
+
+
+def payloads_needed(leaf: Leaf, rules: AssemblyRules) -> set[tuple[int, str]]:
+    """Seq and field of each replay payload that the leaf's sample hands out rows of. Raises SamplesFailed."""
+    slices, _ = _merged(leaf, rules)
+    if not slices:
+        return set()
+    last = slices[-1].turn
+    routing = leaf.turns if rules.additional_r3 else (last,)
+    found = {(turn.seq, "routed_experts") for turn in routing if turn.routed_experts is not None}
+    return found | ({(last.seq, "indexer_topk")} if last.indexer_topk is not None else set())
 
 
 def _sample(leaf: Leaf, slices: list[TurnSlice], stop: Stop | None, rules: AssemblyRules) -> Sample:
@@ -45,7 +62,7 @@ def _sample(leaf: Leaf, slices: list[TurnSlice], stop: Stop | None, rules: Assem
         leaf=leaf,
         spans=tuple(Span(part.turn.seq, part.prompt_length, part.kept) for part in slices),
         rollout_routed_experts=_routed_experts(leaf, last, tokens.size - 1, rules),
-        rollout_indexer_topk=_rows(last.indexer_topk, tokens.size - 1),
+        rollout_indexer_topk=_indexer_topk(last, tokens.size - 1, rules),
         spec_info=_speculative(turns),
         stop=stop,
     )
@@ -64,13 +81,19 @@ def _speculative(turns: Sequence[Turn]) -> Speculative | None:
 
 
 def _routed_experts(leaf: Leaf, last: TurnSlice, rows: int, rules: AssemblyRules) -> Rows | None:
+    if not rules.replay:
+        return None
     if rules.additional_r3:
         return additional_rows(leaf.turns, rows, rules.r3_layers)
-    return _rows(last.routed_experts, rows)
+    if last.routed_experts is None:
+        return None
+    return full_rows(last.routed_experts, last.replay_rows, configured(rules.r3_layers))[:rows]
 
 
-def _rows(held: Rows | None, rows: int) -> Rows | None:
-    return None if held is None else held[:rows]
+def _indexer_topk(last: TurnSlice, rows: int, rules: AssemblyRules) -> Rows | None:
+    if not rules.replay or last.indexer_topk is None:
+        return None
+    return full_rows(last.indexer_topk, last.replay_rows, last.turn.indexer_layers or 0)[:rows]
 
 
 def _metadata(leaf: Leaf, slices: Sequence[TurnSlice], rules: AssemblyRules) -> JsonObject:

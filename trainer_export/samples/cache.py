@@ -1,6 +1,7 @@
 """Raw samples of leaves that were assembled before. A path never changes, so an entry is never wrong.
 
-Shared between threads; bounded by the tokens it holds. What is handed out is a copy that hooks may change.
+Shared between threads; bounded by the tokens it holds, replay rows counted by the memory they take. What is
+handed out is a copy that hooks may change.
 """
 
 from collections import OrderedDict
@@ -12,6 +13,8 @@ from trainer_export.samples.sample import Sample
 from trainer_export.samples.values import Leaf
 
 Key = tuple[str, int, AssemblyRules]
+_TOKEN_BYTES = 32
+"""About what a token takes: id, mask, logprob, text."""
 
 
 class SampleCache:
@@ -47,4 +50,7 @@ class SampleCache:
 
 
 def _size(sample: Sample | None) -> int:
-    return 1 if sample is None else len(sample.tokens) + 1
+    if sample is None:
+        return 1
+    replay = (sample.rollout_routed_experts, sample.rollout_indexer_topk)
+    return 1 + len(sample.tokens) + sum(rows.nbytes for rows in replay if rows is not None) // _TOKEN_BYTES

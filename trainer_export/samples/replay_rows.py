@@ -2,7 +2,8 @@
 last.
 
 Full payloads cover prompt and completion of their turn; in additional mode each payload holds only the rows
-that were not held before, so the rows of a sample are the payloads of its path, one after the other.
+that were not held before, so the rows of a sample are the payloads of its path, one after the other. Sizes
+are checked for every turn; the bytes themselves are touched only where they become the rows of a sample.
 """
 
 from collections.abc import Sequence
@@ -11,29 +12,41 @@ import numpy as np
 
 from sessions_app.errors import SamplesFailed
 from trainer_export.samples.sample import Rows
-from trainer_export.samples.values import Turn
+from trainer_export.samples.values import Payload, Turn
+
+_ITEM = np.dtype("<i4")
 
 
-def full_rows(payload: bytes, rows: int, layers: int) -> Rows:
-    """A payload as (rows, layers, k), k from its length. Raises SamplesFailed with numpy's words on a wrong
-    size."""
-    try:
-        values = np.frombuffer(payload, dtype="<i4").astype(np.int32, copy=False)
-        width = values.size // (rows * layers) if rows * layers else 0
-        return values.reshape(rows, layers, width)
-    except ValueError as error:
-        raise SamplesFailed(str(error)) from None
+def row_width(size: int, rows: int, layers: int) -> int:
+    """k of a payload of `size` bytes as (rows, layers, k). Raises SamplesFailed with numpy's words."""
+    values, odd = divmod(size, _ITEM.itemsize)
+    if odd:
+        raise SamplesFailed("buffer size must be a multiple of element size")
+    width = values // (rows * layers) if rows > 0 and layers else 0
+    if rows < 0 or values != rows * layers * width:
+        raise SamplesFailed(f"cannot reshape array of size {values} into shape ({rows},{layers},{width})")
+    return width
 
 
-def routed_rows(turn: Turn, rows: int, layers: int | None) -> Rows | None:
-    """The routed experts of one whole turn; None without a payload."""
-    if turn.routed_experts is None:
-        return None
-    return full_rows(turn.routed_experts, rows, _configured(layers))
+def full_rows(payload: Payload, rows: int, layers: int) -> Rows:
+    """A payload that was read as (rows, layers, k), k from its size. Raises SamplesFailed for a wrong one."""
+    width = row_width(payload.size, rows, layers)
+    data = b"".join(payload.parts)
+    if len(data) != payload.size:
+        raise SamplesFailed(f"{len(data)} of {payload.size} bytes of replay rows are there")
+    values = np.frombuffer(data, dtype=_ITEM).astype(np.int32, copy=False)
+    return values.reshape(rows, layers, width)
 
 
-def indexer_rows(turn: Turn, rows: int) -> Rows | None:
-    """The indexer's choices of one whole turn; None without a payload."""
+def checked_routed(turn: Turn, rows: int, layers: int | None) -> Payload | None:
+    """The routed experts of one whole turn, if their size is right; None without a payload."""
+    if turn.routed_experts is not None:
+        row_width(turn.routed_experts.size, rows, configured(layers))
+    return turn.routed_experts
+
+
+def checked_indexer(turn: Turn, rows: int) -> Payload | None:
+    """The indexer's choices of one whole turn, if their size is right; None without a payload."""
     if turn.indexer_topk is None:
         return None
     if turn.indexer_layers is None:
@@ -41,7 +54,8 @@ def indexer_rows(turn: Turn, rows: int) -> Rows | None:
             "Server returned indexer_topk without indexer_topk_num_layers; "
             "sglang-miles must include the layer count in meta_info."
         )
-    return full_rows(turn.indexer_topk, rows, turn.indexer_layers)
+    row_width(turn.indexer_topk.size, rows, turn.indexer_layers)
+    return turn.indexer_topk
 
 
 def additional_rows(turns: Sequence[Turn], needed: int, layers: int | None) -> Rows | None:
@@ -55,14 +69,15 @@ def additional_rows(turns: Sequence[Turn], needed: int, layers: int | None) -> R
             break
         held += turn.prompt_delta.size + turn.completion.size - turn.trim
         payload = _checked_payload(index, turn, covered, held - 1)
-        rows = full_rows(payload, held - 1 - covered, _configured(layers))
+        rows = full_rows(payload, held - 1 - covered, configured(layers))
         if len(rows) or needed == 0:
             chunks.append(rows)
         covered = held - 1
     return _joined(chunks, covered, needed)
 
 
-def _configured(layers: int | None) -> int:
+def configured(layers: int | None) -> int:
+    """The layers of a routed-experts row. Raises SamplesFailed where they are not known."""
     if layers is None:
         raise SamplesFailed(
             "a reply carries routed_experts, but TITO_R3_LAYERS is not set: its rows cannot be shaped"
@@ -70,7 +85,7 @@ def _configured(layers: int | None) -> int:
     return layers
 
 
-def _checked_payload(index: int, turn: Turn, covered: int, end: int) -> bytes:
+def _checked_payload(index: int, turn: Turn, covered: int, end: int) -> Payload:
     record = f"additional R3: record {index}"
     payload, start = turn.routed_experts, turn.routed_experts_start
     if payload is None:
@@ -81,7 +96,7 @@ def _checked_payload(index: int, turn: Turn, covered: int, end: int) -> bytes:
         raise SamplesFailed(f"{record} starts at row {start}; expected {covered}")
     if end < start:
         raise SamplesFailed(f"{record} has invalid offsets (start={start}, end={end})")
-    if bool(payload) != bool(end - start):
+    if bool(payload.size) != bool(end - start):
         raise SamplesFailed(f"{record} payload presence does not match {end - start} rows")
     return payload
 

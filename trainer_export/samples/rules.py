@@ -21,5 +21,7 @@ class AssemblyRules:
     """Layers in a routed-experts row (TITO_R3_LAYERS)."""
     additional_r3: bool = False
     """Payloads hold only rows that were not held before (TITO_ADDITION_R3)."""
+    replay: bool = True
+    """False: samples carry no replay rows, whose payloads were not read."""
     debug_messages: bool = False
     """Put the messages of the leaf's own turn into the sample (TITO_DEBUG_MESSAGES)."""

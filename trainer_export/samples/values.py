@@ -63,6 +63,21 @@ class Speculative:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """Packed replay rows of one turn, little-endian int32. Most turns need no more than the size."""
+
+    size: int
+    """Bytes of the whole."""
+    parts: tuple[bytes, ...] = ()
+    """The whole, cut anywhere; empty where it was not read."""
+
+    @classmethod
+    def of(cls, data: bytes) -> "Payload":
+        """A payload that was read."""
+        return cls(len(data), (data,))
+
+
 class CutContinuation(StrEnum):
     """How a turn continues a parent that was cut by length."""
 
@@ -114,12 +129,11 @@ class Turn:
     """Of a root that was not healed: seq of the node whose messages it continues though its ids do not."""
     realigns: bool = False
     """Made by `reconcile` only: the prompt delta stands in place of the parent's whole completion."""
-    routed_experts: bytes | None = None
-    """Little-endian int32 rows; None = no payload, b"" = an empty one."""
+    routed_experts: Payload | None = None
+    """None = no payload; one of size 0 is one."""
     routed_experts_start: int | None = None
     """`routed_experts_start_len` of the request (additional R3); None = not asked for."""
-    indexer_topk: bytes | None = None
-    """Little-endian int32 rows; None = no payload."""
+    indexer_topk: Payload | None = None
     indexer_layers: int | None = None
     """`indexer_topk_num_layers` as reported."""
     speculative: Speculative | None = None

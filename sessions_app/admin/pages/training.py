@@ -6,7 +6,7 @@ over all reasons, and a token is trained by one row at most.
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -168,7 +168,7 @@ def _assembled(session: Session) -> Training:
         hooks = resolve_hooks(configuration.sample_picker, configuration.sample_postprocessor)
         stored = settled(load_sessions(ORM, [session.id], Wanted(messages=not session.healing)))
         forest = forest_of(stored[0], continuations=not session.healing)
-        rules = assembly_rules(reading.renderer, configuration)
+        rules = replace(assembly_rules(reading.renderer, configuration), replay=False)
         made = session_rows(forest, hooks, rules, fork_threshold_tokens=configuration.fork_threshold_tokens)
     except Exception as error:
         return _unknown(f"{type(error).__name__}: {error}")
