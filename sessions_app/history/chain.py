@@ -14,7 +14,9 @@ EMPTY = bytes(KEY_BYTES)
 
 
 def chain(previous: bytes, key: bytes) -> bytes:
-    """Key of a path that is one message longer."""
+    """Key of a path that is one message longer; the same where that message takes no part."""
+    if not key:
+        return previous
     return blake2b(previous + key, digest_size=KEY_BYTES).digest()
 
 

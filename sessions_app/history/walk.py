@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sessions_app.history.matchers.base import Message, MessageMatcher
+from sessions_app.history.passing import counted, steady
 
 _NOWHERE = (0, -1)
 """Matched messages and seq before any node was found."""
@@ -33,19 +34,23 @@ class AttachPoint:
     seq: int | None
     """The deepest node whose whole path the request repeats; None for a new root."""
     matched: int
-    """Messages of that path: the rest of the request is new."""
+    """Messages of the request that replay that path: the rest is new."""
     closest: int | None
     """The node whose path shares the most leading messages with the request; None in an empty forest."""
     shared: int
-    """How many leading messages those are; above `matched` if the request leaves in the middle of a delta."""
+    """How many leading messages of the request those are; above `matched` if it leaves in the middle of a
+    delta."""
 
 
 def walk(nodes: Iterable[PathNode], replayed: Sequence[Message], matcher: MessageMatcher) -> AttachPoint:
     """The attach point of a request in a forest. Raises what the matcher raises.
 
     A node matches only with its whole delta; its children are then tried. Most matched messages win, then the
-    highest seq. A delta longer than the request is still compared up to the request's end.
+    highest seq. A delta longer than the request is still compared up to the request's end. Messages that may
+    come and go are left out on both sides.
     """
+    told = steady(replayed, matcher)
+    replayed = counted(replayed, matcher)
     children: dict[int | None, list[PathNode]] = defaultdict(list)
     for node in nodes:
         children[node.parent].append(node)
@@ -53,13 +58,24 @@ def walk(nodes: Iterable[PathNode], replayed: Sequence[Message], matcher: Messag
     pending = [(root, 0) for root in reversed(children[None])]
     while pending:
         node, offset = pending.pop()
-        end = offset + len(node.delta)
-        shared = offset + match_length(node.delta, replayed[offset:end], matcher)
+        delta = counted(node.delta, matcher)
+        end = offset + len(delta)
+        shared = offset + match_length(delta, replayed[offset:end], matcher)
         closest = max(closest, (shared, node.seq))
         if shared == end:
             attach = max(attach, (shared, node.seq))
             pending.extend((child, end) for child in reversed(children[node.seq]))
-    return AttachPoint(seq=_seq(attach), matched=attach[0], closest=_seq(closest), shared=closest[0])
+    return AttachPoint(
+        seq=_seq(attach),
+        matched=behind(told, attach[0]),
+        closest=_seq(closest),
+        shared=behind(told, closest[0]),
+    )
+
+
+def behind(told: Sequence[int], count: int) -> int:
+    """Where a request goes on behind the first `count` of its messages that count."""
+    return told[count - 1] + 1 if count else 0
 
 
 def match_length(stored: Sequence[Message], replayed: Sequence[Message], matcher: MessageMatcher) -> int:

@@ -83,13 +83,13 @@ class OwnSpelling:
         fixed = [self._fixed(own.value) for own in said.own]
         return said.message if fixed == [said.message] else [protocol, fixed]
 
-    def beyond(self, index: int, stored: PathMessage) -> str | None:
+    def beyond(self, index: int, stored: PathMessage | None) -> str | None:
         """See turns.values.OwnSpelling."""
         own = self._messages[index].own
         if not own:
             return None
         mine = text_of([self._fixed(each.value) for each in own])
-        if any(text_of(theirs) == mine for theirs in self._stored(stored)):
+        if stored is not None and any(text_of(theirs) == mine for theirs in self._stored(stored)):
             return None
         return "[" + ",".join(each.text() for each in own) + "]"
 

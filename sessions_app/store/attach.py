@@ -52,7 +52,7 @@ _DEEPEST = f"""
         FROM sessions_app_node n
         WHERE n.session_id = s.id AND n.prefix_key = ANY(%(keys)s)
           AND (%(identity)s::bytea IS NULL OR n.head_identity = %(identity)s)
-        ORDER BY n.message_count DESC, n.seq DESC LIMIT 1
+        ORDER BY array_position(%(keys)s::bytea[], n.prefix_key) DESC, n.seq DESC LIMIT 1
     ) a ON true
     WHERE s.id = %(session)s AND s.deleted_at IS NULL
 """
@@ -106,7 +106,8 @@ def _lookup_from(row: Row | None) -> Lookup | None:
 async def load_deepest(
     db: Executor, session_id: UUID, keys: Sequence[bytes], identity: bytes | None
 ) -> Lookup | None:
-    """State, and the deepest node whose path has one of these keys (later commits win ties).
+    """State, and the deepest node whose path has one of these keys, the shortest first (later commits win
+    ties).
 
     identity: only nodes of this head; None = of any. None when the session is unknown or deleted.
     """

@@ -206,12 +206,11 @@ def new_node(prepared: Prepared, record_id: int, message: Mapping[str, Any], rep
 
 def _messages(prepared: Prepared, message: Mapping[str, Any]) -> tuple[NewMessage, ...]:
     request = prepared.request
-    start = prepared.parent_node.message_count if prepared.parent_node else 0
     new = [
         NewMessage(
             _role(request.messages[index]), request.texts.text(index), False, request.sidecars.get(index)
         )
-        for index in range(start, len(request.messages))
+        for index in range(prepared.first_new, len(request.messages))
     ]
     return (*new, NewMessage(_role(message), text_of(message), True))
 

@@ -24,6 +24,7 @@ from sessions_app.errors import (
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.history.classify import classify
 from sessions_app.history.differences import VALUE_BYTES, first_difference, looser_matcher
+from sessions_app.history.passing import counted, steady
 from sessions_app.history.walk import match_length
 from sessions_app.rendering.protocol import RendererRefused
 from sessions_app.store import attach
@@ -117,8 +118,8 @@ async def _other_head(
     found = (await deepest(db, session_id, history, None)).found
     if found is None or found.node.head_identity == head.identity:
         return None
-    reached = attachment.parent.node.message_count if attachment.parent else 0
-    return found.node if found.node.message_count > reached else None
+    reached = history.reached(found.node) or 0
+    return found.node if reached > attachment.first_new else None
 
 
 async def _head_changed(
@@ -172,8 +173,7 @@ async def find_closest(
     siblings = await attach.load_newest_children(db, session_id, parent.seq if parent else None, _COMPARED)
     if not siblings:
         return None
-    offset = parent.message_count if parent else 0
-    node = await _closest_of(db, session_id, siblings, history, offset)
+    node = await _closest_of(db, session_id, siblings, history, attachment.first_new)
     leaf = await attach.load_newest_leaf(db, session_id, node.seq)
     return Closest(node, leaf, await _path_messages(db, session_id, leaf))
 
@@ -184,8 +184,10 @@ async def _closest_of(
     deltas: dict[int, list[dict[str, Any]]] = {node.seq: [] for node in siblings}
     for message in await attach.load_messages(db, session_id, list(deltas)):
         deltas[message.node_seq].append(json.loads(message.body))
-    suffix = history.messages[offset:]
-    return max(siblings, key=lambda node: (match_length(deltas[node.seq], suffix, history.matcher), node.seq))
+    matcher = history.matcher
+    suffix = counted(history.messages[offset:], matcher)
+    told = {seq: counted(delta, matcher) for seq, delta in deltas.items()}
+    return max(siblings, key=lambda node: (match_length(told[node.seq], suffix, matcher), node.seq))
 
 
 async def _path_messages(db: Executor, session_id: UUID, seq: int) -> list[dict[str, Any]]:
@@ -195,13 +197,20 @@ async def _path_messages(db: Executor, session_id: UUID, seq: int) -> list[dict[
 async def _differs(
     db: Executor, session_id: UUID, history: History, kind: AttachKind, closest: Closest, head: Head
 ) -> Explanation:
-    matched = match_length(closest.messages, history.messages, history.matcher)
-    cause = classify(closest.messages, history.messages, history.matcher, matched)
+    cause, _ = _classified(history, closest)
     if cause is Cause.RETRY and closest.node.head_identity != head.identity:
         return await _head_changed(db, session_id, kind, closest.node, head)
     event = difference_event(_event_kind(kind, cause), cause, history, closest)
     retry_of = closest.node.seq if cause is Cause.RETRY else None
     return Explanation(cause, event, retry_of, closest.node.prefix_key if retry_of is not None else None)
+
+
+def _classified(history: History, closest: Closest) -> tuple[Cause, bool]:
+    """Why a request does not continue a path, and whether it repeats all of it."""
+    matcher = history.matcher
+    stored, replayed = counted(closest.messages, matcher), counted(history.messages, matcher)
+    matched = match_length(stored, replayed, matcher)
+    return classify(stored, replayed, matcher, matched), matched == len(stored)
 
 
 async def explain_refusal(
@@ -227,9 +236,8 @@ async def _refusal_events(
         return []
     node = lookup.found.node
     closest = Closest(node, node.seq, await _path_messages(db, session_id, node.seq))
-    matched = match_length(closest.messages, history.messages, history.matcher)
-    cause = classify(closest.messages, history.messages, history.matcher, matched)
-    if matched == len(closest.messages):
+    cause, whole = _classified(history, closest)
+    if whole:
         changed = error.cause if isinstance(error, NonlinearHistory) else None
         cause = Cause(changed) if changed else Cause.CONCURRENT  # the path has moved since it was refused
     return [replace(difference_event("refused", cause, history, closest), detail=str(error))]
@@ -243,16 +251,19 @@ def in_force(event: NewEvent, history: History) -> NewEvent:
 def difference_event(kind: str, cause: Cause, history: History, closest: Closest) -> NewEvent:
     """The event of a first difference."""
     event = NewEvent(kind=kind, cause=cause, compared_seq=closest.leaf_seq, matcher=history.matcher.name)
-    difference = first_difference(closest.messages, history.messages, history.matcher)
+    matcher = history.matcher
+    stored, replayed = counted(closest.messages, matcher), counted(history.messages, matcher)
+    difference = first_difference(stored, replayed, matcher)
     if difference is None:
         return event
     looser = None
-    if difference.index < min(len(closest.messages), len(history.messages)):
-        pair = closest.messages[difference.index], history.messages[difference.index]
-        looser = looser_matcher(*pair, history.matcher.name)
+    if difference.index < min(len(stored), len(replayed)):
+        pair = stored[difference.index], replayed[difference.index]
+        looser = looser_matcher(*pair, matcher.name)
+    places = [*steady(history.messages, matcher), len(history.messages)]
     return replace(
         event,
-        message_index=difference.index,
+        message_index=places[difference.index],
         field=difference.path,
         stored_value=difference.stored,
         replayed_value=difference.replayed,

@@ -54,7 +54,7 @@ class Ledger:
             head=prepared.head,
             request_params=recording.request_params(body, outgoing.prompt_ids),
             client_params=recording.client_params(
-                prepared.request, body, profile.backend.speaks_chat, raw, prepared.parent_node
+                prepared.request, body, profile.backend.speaks_chat, raw, prepared.first_new
             ),
             message_count=len(prepared.request.messages),
             raw_base=raw.base,

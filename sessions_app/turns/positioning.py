@@ -6,7 +6,7 @@ message is left to matchers and messages that have no key.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from sessions_app.errors import SessionClosed, SessionNotFound
 from sessions_app.history.causes import AttachKind
 from sessions_app.history.chain import prefix_keys
 from sessions_app.history.matchers.base import Message, MessageMatcher
+from sessions_app.history.passing import counted, passing, steady
 from sessions_app.history.policies import (
     Checkpoint,
     Position,
@@ -21,7 +22,7 @@ from sessions_app.history.policies import (
     position_rollback,
     position_tree,
 )
-from sessions_app.history.walk import PathNode, match_length, walk
+from sessions_app.history.walk import PathNode, behind, match_length, walk
 from sessions_app.store import attach
 from sessions_app.store.attach import Lookup
 from sessions_app.store.pool import Executor
@@ -59,8 +60,16 @@ class History:
 
     def repeats(self, node: NodeRow) -> bool:
         """Whether the request begins with a node's whole path. Only for keyed histories and nodes."""
-        count = node.message_count
-        return count <= len(self.keys) and self.keys[count - 1] == node.prefix_key
+        return self.reached(node) is not None
+
+    def reached(self, node: NodeRow) -> int | None:
+        """Messages of the request that replay a node's whole path; None where it does not, or has no key."""
+        key, last = node.prefix_key, node.message_count - 1
+        if key is None:
+            return None
+        if last < len(self.keys) and self.keys[last] == key and self.keys[last - 1] != key:
+            return last + 1
+        return self.keys.index(key) + 1 if key in self.keys else None
 
     def candidates(self) -> list[bytes]:
         """Keys of the prefixes that may end with a reply, shortest first."""
@@ -78,11 +87,13 @@ class Attachment:
     active: NodeRow | None
     """The active path's last node, where the policy looked at it."""
     discarded: int = 0
+    matched: int = 0
+    """Messages of the request that replay the parent's path."""
 
     @property
     def first_new(self) -> int:
         """Index of the first message that the parent's path does not hold."""
-        return self.parent.node.message_count if self.parent else 0
+        return self.matched if self.parent else 0
 
     @property
     def plain(self) -> bool:
@@ -99,10 +110,25 @@ async def position(
     matcher raises.
     """
     if settings.history_policy == "rollback":
-        return await _rollback(db, settings, history, max_rollback)
-    if settings.history_policy == "linear":
-        return await _linear(db, settings, history, identity)
-    return await _tree(db, settings, history, identity)
+        attachment = await _rollback(db, settings, history, max_rollback)
+    elif settings.history_policy == "linear":
+        attachment = await _linear(db, settings, history, identity)
+    else:
+        attachment = await _tree(db, settings, history, identity)
+    if attachment.parent is None:
+        return attachment
+    matched = await _reached(db, settings.id, history, attachment.parent.node)
+    return replace(attachment, matched=matched)
+
+
+async def _reached(db: Executor, session_id: UUID, history: History, node: NodeRow) -> int:
+    """Messages of a request that replay the path it was attached to."""
+    reached = history.reached(node)
+    if reached is not None or passing(history.matcher) is None:
+        return node.message_count if reached is None else reached
+    stored = await _path_messages(db, session_id, node.seq)
+    told = steady(history.messages, history.matcher)
+    return behind(told, len(steady(stored, history.matcher)))
 
 
 async def _tree(
@@ -179,8 +205,14 @@ async def _rollback(
 
 
 async def _matched_messages(db: Executor, session_id: UUID, seq: int, history: History) -> int:
-    stored = [json.loads(message.body) for message in await attach.load_path_messages(db, session_id, seq)]
-    return match_length(stored, history.messages, history.matcher)
+    """Leading messages of a path that a request repeats."""
+    stored, matcher = await _path_messages(db, session_id, seq), history.matcher
+    length = match_length(counted(stored, matcher), counted(history.messages, matcher), matcher)
+    return behind(steady(stored, matcher), length)
+
+
+async def _path_messages(db: Executor, session_id: UUID, seq: int) -> list[dict[str, Any]]:
+    return [json.loads(message.body) for message in await attach.load_path_messages(db, session_id, seq)]
 
 
 async def _linear(

@@ -4,11 +4,13 @@ Order of checks: template kwargs, attach point (rollback or attach), empty list,
 What is refused leaves a record that says so, and the tree as it was.
 """
 
+import json
 from dataclasses import dataclass, replace
 
 from sessions_app import errors
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.history.matchers.base import MessageMatcher
+from sessions_app.history.passing import aligned
 from sessions_app.history.roots import RootLabel
 from sessions_app.packing import EMPTY_IDS, Ids
 from sessions_app.store import attach, records
@@ -66,6 +68,8 @@ class Prepared:
     """Committing this turn ends healing for the session."""
     max_new_tokens: int | None
     """Room left by the session's context limit; None = no limit."""
+    matched: int
+    """Messages of the request that replay the parent's path."""
     root: RootLabel | None
     """What a new root is taken for; None for a turn that continues a node."""
     max_nodes: int
@@ -75,6 +79,11 @@ class Prepared:
     def parent_node(self) -> NodeRow | None:
         """The node it continues."""
         return self.parent.node if self.parent else None
+
+    @property
+    def first_new(self) -> int:
+        """Index of the first message that the parent's path does not hold."""
+        return self.matched if self.parent else 0
 
 
 class Preparation:
@@ -144,7 +153,7 @@ class Preparation:
         if prompt.trim:
             events.append(prompting.trim_event(prompt))
         events += await self._reasons.notices(settings, request, head, attachment)
-        events += await rewrite_events(self._db, settings.id, history, attachment.parent, raw)
+        events += await rewrite_events(self._db, settings.id, history, attachment, raw)
         return Prepared(
             settings=settings,
             request=request,
@@ -162,6 +171,7 @@ class Preparation:
             counters=counters_of(settings, kind, cause, prompt, attachment),
             passthrough=kind is AttachKind.PASSTHROUGH,
             max_new_tokens=room(settings, prompt),
+            matched=attachment.matched,
             root=root,
             max_nodes=self._limits.max_nodes,
         )
@@ -170,14 +180,16 @@ class Preparation:
         self, settings: SessionSettings, request: ChatRequest, attachment: Attachment, read: Read
     ) -> RawDelta:
         """How the history was spelled; the stored path is loaded only where it was respelled."""
-        raw = recording.raw_delta(request, attachment.parent, read.spelling)
+        raw = recording.raw_delta(request, attachment.parent, attachment.first_new, read.spelling)
         if raw.leading is None or attachment.parent is None:
             return raw
         stored = await attach.load_path_messages(self._db, settings.id, attachment.parent.node.seq)
+        told = request.messages[: attachment.first_new]
+        pairs = aligned([json.loads(message.body) for message in stored], told, read.history.matcher)
         return replace(
             raw,
-            leading=recording.respelled(request.messages, stored),
-            beyond=recording.beyond(request, stored),
+            leading=recording.respelled(told, stored, pairs),
+            beyond=recording.beyond(request, stored, pairs),
         )
 
     async def served(self, prepared: Prepared) -> Ids:

@@ -56,6 +56,8 @@ def raw_requests(turns: Sequence[TurnRow], messages: Sequence[PathMessage]) -> I
 def respelled(stored: Sequence[Any], leading: str) -> list[Any]:
     """Stored messages of a path with those that a request spelled its own way in their place."""
     own = json.loads(leading)
+    if isinstance(own, list):
+        return own
     return [own.get(str(index), message) for index, message in enumerate(stored)]
 
 

@@ -13,9 +13,10 @@ import numpy as np
 
 from sessions_app.backends.base import Generation
 from sessions_app.backends.reply import ROUTED_EXPERTS
+from sessions_app.history.passing import Pair
 from sessions_app.json_text import RawJson, loads, storable, text_of
 from sessions_app.packing import Ids
-from sessions_app.store.values import AttachRow, NodeRow, PathMessage, Reply, SideData
+from sessions_app.store.values import AttachRow, PathMessage, Reply, SideData
 from sessions_app.turns.beginnings import Spelling, spelling_digest
 from sessions_app.turns.values import ChatRequest
 
@@ -68,11 +69,11 @@ def client_params(
     outgoing: Mapping[str, Any],
     sent_as_chat: bool,
     raw: "RawDelta",
-    parent: NodeRow | None,
+    first_new: int,
 ) -> str | None:
     """What the client asked for and the outgoing body does not say; None where that says it all."""
     if request.own_params is not None:
-        return own_params(request, raw, unstored_from=parent.message_count if parent else 0)
+        return own_params(request, raw, unstored_from=first_new)
     kept = {name: value for name, value in request.body.items() if name not in (MESSAGES, TOOLS)}
     if sent_as_chat:
         kept = {name: value for name, value in kept.items() if not _says(outgoing, name, value)}
@@ -119,7 +120,9 @@ class RawDelta:
     reply: str | None
     """The client's spelling of the attach point's reply, where it differs from the stored one."""
     leading: str | None
-    """Where there is no base: JSON object of the matched messages not spelled as stored, by index."""
+    """Where there is no base: JSON object of the matched messages not spelled as stored, by index; JSON list
+    of all of them where some are not the stored ones, because they may come and go.
+    """
     tail: str
     """JSON list of the new messages."""
     beyond: Mapping[int, str] = field(default_factory=dict)
@@ -127,41 +130,50 @@ class RawDelta:
     a base, of the reply alone. JSON lists."""
 
 
-def raw_delta(request: ChatRequest, parent: AttachRow | None, spelling: Spelling | None) -> RawDelta:
+def raw_delta(
+    request: ChatRequest, parent: AttachRow | None, first_new: int, spelling: Spelling | None
+) -> RawDelta:
     """How the client spelled the history it replayed. `spelling`: of the request, where it is known."""
     messages = request.messages
-    tail = texts_from(request, parent.node.message_count if parent else 0)
+    tail = texts_from(request, first_new)
     spelling = spelling or Spelling(spelling_digest(request.spelled), 0, b"")
     digest = spelling.digest
     if parent is None:
         return RawDelta(digest, 0, None, None, tail)
-    reply_at = parent.node.message_count - 1
+    reply_at = first_new - 1
     if spelling.of_leading(request.spelled, reply_at) != parent.node.raw_digest:
         return RawDelta(digest, 0, None, _NOT_COMPARED, tail)
     reply = text_of(messages[reply_at])
-    stored = PathMessage(parent.node.seq, reply_at, parent.reply_body, generated=True)
+    position = parent.node.message_count - 1
+    stored = PathMessage(parent.node.seq, position, parent.reply_body, generated=True)
     own = request.own.beyond(reply_at, stored) if request.own else None
     kept = {} if own is None else {reply_at: own}
     return RawDelta(digest, reply_at, None if reply == parent.reply_body else reply, None, tail, kept)
 
 
-def beyond(request: ChatRequest, stored: Sequence[PathMessage]) -> dict[int, str]:
-    """What the client replayed otherwise than it is stored, by index."""
+def beyond(request: ChatRequest, stored: Sequence[PathMessage], pairs: Sequence[Pair]) -> dict[int, str]:
+    """What the client replayed otherwise than it is stored, by index. `pairs`: of stored and replayed."""
     if request.own is None:
         return {}
-    pairs = zip(range(len(request.messages)), stored, strict=False)
-    found = ((index, request.own.beyond(index, message)) for index, message in pairs)
+    found = (
+        (index, request.own.beyond(index, stored[at] if at is not None else None))
+        for at, index in pairs
+        if index is not None
+    )
     return {index: own for index, own in found if own is not None}
 
 
-def respelled(messages: Sequence[Any], stored: Sequence[PathMessage]) -> str:
-    """The matched messages whose spelling is not the stored one, by index, as a JSON object."""
-    pairs = zip(messages, stored, strict=False)
+def respelled(messages: Sequence[Any], stored: Sequence[PathMessage], pairs: Sequence[Pair]) -> str:
+    """The replayed messages whose spelling is not the stored one, by index, as a JSON object; all of them as
+    a list where they do not stand one to one.
+    """
+    if any(at != index for at, index in pairs):
+        return text_of(list(messages))
     return text_of(
         {
-            str(index): message
-            for index, (message, kept) in enumerate(pairs)
-            if spelling_digest([message]) != spelling_digest([loads(kept.body.encode())])
+            str(index): messages[index]
+            for index in range(len(pairs))
+            if spelling_digest([messages[index]]) != spelling_digest([loads(stored[index].body.encode())])
         }
     )
 

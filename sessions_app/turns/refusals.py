@@ -43,7 +43,9 @@ async def kept_of(
     try:
         renderer = profile.renderer.with_kwargs(request.template_kwargs)
         head = profile.heads.head_of(renderer, request.tools)
-        leading = recording.respelled(request.messages, stored)
+        count = min(len(stored), len(request.messages))
+        one_to_one = [(index, index) for index in range(count)]
+        leading = recording.respelled(request.messages, stored, one_to_one)
         return Kept(head, seq, leading, recording.texts_from(request, len(stored)))
     except errors.TitoError:
         return None

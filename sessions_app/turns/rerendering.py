@@ -55,7 +55,7 @@ def _forked(prepared: Prepared, served: Ids, fed: Ids, shared: int) -> Prepared:
         kind=AttachKind.FORK,
         cause=Cause.ENGINE_RERENDER,
         prompt=Prompt(fed, fed, 0, 0, 0),
-        raw=recording.raw_delta(prepared.request, None, None),
+        raw=recording.raw_delta(prepared.request, None, 0, None),
         events=(*prepared.events, event),
         counters=replace(prepared.counters, forks=1, healed_turns=0, healed_prefix_tokens=0),
     )

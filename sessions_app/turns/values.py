@@ -27,8 +27,9 @@ class OwnSpelling(Protocol):
     values: list[Any]
     """One for each message: equal exactly where the client said the same, also beyond the message."""
 
-    def beyond(self, index: int, stored: PathMessage) -> str | None:
-        """JSON list of what the client sent for a replayed message; None where the stored one says it."""
+    def beyond(self, index: int, stored: PathMessage | None) -> str | None:
+        """JSON list of what the client sent for a replayed message; None where the stored one, if there is
+        one, says it."""
         ...
 
 

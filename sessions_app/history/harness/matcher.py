@@ -4,11 +4,18 @@ Invariant: two messages match exactly when the session's matcher accepts their f
 here as they do without a profile.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sessions_app.history.differences import FirstDifference, accepts, message_difference
+from sessions_app.history.differences import (
+    FirstDifference,
+    accepts,
+    first_difference,
+    message_difference,
+)
 from sessions_app.history.harness.profiles import HarnessProfile
 from sessions_app.history.matchers.base import Message, MessageMatcher
+
+_NO_PART = b""
 
 
 class HarnessMatcher:
@@ -20,10 +27,13 @@ class HarnessMatcher:
         self.profile = profile
 
     def matches(self, stored: Message, replayed: Message) -> bool:
+        one, other = self.profile.passes(stored), self.profile.passes(replayed)
+        if one or other:
+            return one and other
         return self.matcher.matches(self.profile.form(stored), self.profile.form(replayed))
 
     def key(self, message: Message) -> bytes | None:
-        return self.matcher.key(self.profile.form(message))
+        return _NO_PART if self.profile.passes(message) else self.matcher.key(self.profile.form(message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,16 @@ def tolerated(index: int, stored: Message, replayed: Message, matcher: HarnessMa
         return None
     difference = message_difference(index, stored, replayed, matcher.matcher)
     return Rewrite(tuple(_needed(stored, replayed, matcher)), difference)
+
+
+def passed(index: int, stored: Message | None, replayed: Message | None, matcher: HarnessMatcher) -> Rewrite:
+    """A message that only one side has, because it may come and go. `index`: its place in the request."""
+    sides = [[] if message is None else [message] for message in (stored, replayed)]
+    difference = first_difference(sides[0], sides[1], matcher.matcher)
+    assert difference is not None  # one side has a message
+    message = replayed if stored is None else stored
+    assert message is not None
+    return Rewrite(tuple(matcher.profile.passing_rules(message)), replace(difference, index=index))
 
 
 def _needed(stored: Message, replayed: Message, matcher: HarnessMatcher) -> list[str]:

@@ -46,6 +46,19 @@ class HarnessProfile:
             message = changed
         return Canonical(message, tuple(rules))
 
+    @property
+    def lets_pass(self) -> bool:
+        """Whether any message may come and go."""
+        return any(tolerance.passes is not None for tolerance in self.tolerances)
+
+    def passes(self, message: Message) -> bool:
+        """Whether a message may come and go: it takes no part in matching."""
+        return any(tolerance.lets_pass(message) for tolerance in self.tolerances)
+
+    def passing_rules(self, message: Message) -> list[str]:
+        """The tolerances by which it may."""
+        return [self.rule(tolerance) for tolerance in self.tolerances if tolerance.lets_pass(message)]
+
     def without(self, tolerance: Tolerance) -> "HarnessProfile":
         """The profile with one tolerance less."""
         return HarnessProfile(self.name, tuple(each for each in self.tolerances if each is not tolerance))
@@ -79,7 +92,8 @@ BUILT_IN_PROFILES: Mapping[str, HarnessProfile] = MappingProxyType({each.name: e
 
 
 def define_profile(name: str, rules: Sequence[Any]) -> HarnessProfile:
-    """A profile from settings: names of tolerances, and objects with `name`, `cut` (a pattern) and `roles`.
+    """A profile from settings: names of tolerances, and objects with `name`, `cut` (a pattern), `roles` and
+    perhaps `passes`.
 
     Raises ValueError, which names the bad rule.
     """
@@ -101,7 +115,7 @@ def resolve_profile(name: str, defined: Iterable[HarnessProfile] = ()) -> Harnes
 
 def _cut(profile: str, rule: Any) -> Tolerance:
     try:
-        return cut_pattern(rule["name"], rule["cut"], rule["roles"])
+        return cut_pattern(rule["name"], rule["cut"], rule["roles"], passes=bool(rule.get("passes")))
     except (TypeError, KeyError) as error:
         raise ValueError(
             f"harness profile {profile!r}: a rule needs name, cut and roles, got {rule!r}"

@@ -8,6 +8,7 @@ nothing to do, and applying it twice is applying it once.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -37,17 +38,33 @@ class Tolerance:
     """What may differ, for people who decide whether to allow it."""
     form: Callable[[Message], Message]
     """The message with the tolerated part taken out or brought to one spelling."""
+    passes: Callable[[Message], bool] | None = None
+    """Which whole messages may come and go; None: none."""
+
+    def lets_pass(self, message: Message) -> bool:
+        """Whether a whole message may come and go."""
+        return self.passes is not None and self.passes(message)
 
 
-def cut_pattern(name: str, pattern: str, roles: Iterable[str]) -> Tolerance:
-    """A tolerance for whatever a regular expression finds in texts of some roles. Raises re.error."""
+def cut_pattern(name: str, pattern: str, roles: Iterable[str], *, passes: bool = False) -> Tolerance:
+    """A tolerance for whatever a regular expression finds in texts of some roles. Raises re.error.
+
+    `passes`: a user's message that says nothing else may come and go.
+    """
     expression, cut_roles = re.compile(pattern), tuple(roles)
     declares = f"text that matches {pattern} in messages of {', '.join(sorted(cut_roles))}"
 
     def form(message: Message) -> Message:
         return _texts(message, cut_roles, lambda text: expression.sub("", text))
 
-    return Tolerance(name, declares, form)
+    return Tolerance(name, declares, form, partial(_leaves_nothing, form) if passes else None)
+
+
+def _leaves_nothing(form: Callable[[Message], Message], message: Message) -> bool:
+    """Whether a user's message says nothing but what is cut."""
+    if message.get("role") != "user" or present(message.get("tool_calls")) is not None:
+        return False
+    return present(form(message).get("content")) is None
 
 
 def _billing_header(message: Message) -> Message:
@@ -165,7 +182,12 @@ _ALL = (
     Tolerance(
         "billing-header", "the billing line in the system prompt, whose checksum changes", _billing_header
     ),
-    Tolerance("system-reminders", "<system-reminder> blocks and the blanks around them", _system_reminders),
+    Tolerance(
+        "system-reminders",
+        "<system-reminder> blocks and the blanks around them; a user's message that says nothing else",
+        _system_reminders,
+        partial(_leaves_nothing, _system_reminders),
+    ),
     Tolerance("cache-control", "cache_control on content parts", _cache_control),
     Tolerance("text-parts", "a text in place of a list of text parts", _text_parts),
     Tolerance(

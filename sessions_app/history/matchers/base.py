@@ -24,5 +24,8 @@ class MessageMatcher(Protocol):
         ...
 
     def key(self, message: Message) -> bytes | None:
-        """16 bytes that stand for the predicate, or None where no key can: the caller walks the paths."""
+        """16 bytes that stand for the predicate, or None where no key can: the caller walks the paths.
+
+        Empty for a message that takes no part (see history.passing).
+        """
         ...

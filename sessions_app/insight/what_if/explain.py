@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sessions_app.history.causes import Cause
 from sessions_app.history.classify import classify
+from sessions_app.history.passing import counted
 from sessions_app.history.policies import Position
 from sessions_app.history.walk import match_length
 from sessions_app.insight.what_if.asked import Request
@@ -27,11 +28,12 @@ def cause_of(
     other = _other_head(forest, asked, keys, decided, active)
     if other is not None:
         return _head_change(other.asked, asked)
-    closest = active or _closest(forest, asked, decided)
+    closest = active or _closest(forest, asked, keys, decided)
     if closest is None:
         return _named(asked)
-    matched = match_length(closest.path, asked.messages, forest.matcher)
-    cause = classify(closest.path, asked.messages, forest.matcher, matched)
+    stored, replayed = counted(closest.path, forest.matcher), counted(asked.messages, forest.matcher)
+    matched = match_length(stored, replayed, forest.matcher)
+    cause = classify(stored, replayed, forest.matcher, matched)
     return _named(asked) if cause is Cause.UNRELATED_HISTORY else cause
 
 
@@ -46,14 +48,20 @@ def _other_head(
 ) -> Grown | None:
     """What the request would have continued, had its head not changed."""
     if active is not None:
-        count = len(active.path)
-        same = count <= len(keys) and keys[count - 1] is not None and keys[count - 1] == active.key
+        same = active.key is not None and active.key in keys
         return active if same and active.asked.identity != asked.identity else None
     found = forest.deepest(asked.messages, keys, None)
     if found is None or found.asked.identity == asked.identity:
         return None
-    reached = len(forest.nodes[decided.attach].path) if decided.attach is not None else 0
-    return found if len(found.path) > reached else None
+    reached = _reached(forest, asked, keys, decided)
+    return found if forest.reached(found, asked.messages, keys) > reached else None
+
+
+def _reached(forest: GrowingForest, asked: Request, keys: Keys, decided: Position) -> int:
+    """Messages of a request that replay the path it attaches to."""
+    if decided.attach is None:
+        return 0
+    return forest.reached(forest.nodes[decided.attach], asked.messages, keys)
 
 
 def _head_change(before: Request, after: Request) -> Cause:
@@ -70,12 +78,14 @@ def _canonical(tools: str | None) -> str | None:
     return None if tools is None else json.dumps(json.loads(tools), sort_keys=True)
 
 
-def _closest(forest: GrowingForest, asked: Request, decided: Position) -> Grown | None:
+def _closest(forest: GrowingForest, asked: Request, keys: Keys, decided: Position) -> Grown | None:
     """The leaf of the path beside the attach point that shares most leading messages with the request."""
     siblings: Sequence[int] = forest.children.get(decided.attach, [])[-_COMPARED:]
     if not siblings:
         return None
-    start = len(forest.nodes[decided.attach].path) if decided.attach is not None else 0
-    rest = asked.messages[start:]
-    best = max(siblings, key=lambda seq: (match_length(forest.nodes[seq].delta, rest, forest.matcher), seq))
-    return forest.newest_leaf(best)
+    rest = counted(asked.messages[_reached(forest, asked, keys, decided) :], forest.matcher)
+
+    def shared(seq: int) -> int:
+        return match_length(counted(forest.nodes[seq].delta, forest.matcher), rest, forest.matcher)
+
+    return forest.newest_leaf(max(siblings, key=lambda seq: (shared(seq), seq)))

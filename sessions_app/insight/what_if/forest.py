@@ -11,8 +11,9 @@ from typing import Any
 
 from sessions_app.history.chain import EMPTY, chain
 from sessions_app.history.matchers.base import MessageMatcher
+from sessions_app.history.passing import counted, steady
 from sessions_app.history.policies import Checkpoint
-from sessions_app.history.walk import PathNode, match_length, walk
+from sessions_app.history.walk import PathNode, behind, match_length, walk
 from sessions_app.insight.what_if.asked import Asked
 from sessions_app.turns.positioning import NEVER_A_REPLY
 
@@ -84,10 +85,11 @@ class GrowingForest:
         """The node that an answered request becomes."""
         above = self.nodes[parent] if parent is not None else None
         start = len(above.path) if above else 0
+        new = asked.messages[self.reached(above, asked.messages, keys) if above else 0 :]
         request_key = keys[-1] if keys else None
         reply_key = None if asked.reply.get("role") in NEVER_A_REPLY else self._key(asked.reply)
         key = None if request_key is None or reply_key is None else chain(request_key, reply_key)
-        path = [*(above.path if above else ()), *asked.messages[start:], asked.reply]
+        path = [*(above.path if above else ()), *new, asked.reply]
         self.nodes[asked.seq] = Grown(
             asked, parent, above.depth + 1 if above else 0, key, request_key, path, start
         )
@@ -124,14 +126,18 @@ class GrowingForest:
     def matched(self, node: Grown, messages: Sequence[Mapping[str, Any]], keys: Keys) -> int:
         """Leading messages of a node's path that a request repeats; by whole checkpoints where keys tell."""
         if self._keyless or (keys and keys[-1] is None):
-            return match_length(node.path, messages, self.matcher)
+            stored, replayed = counted(node.path, self.matcher), counted(messages, self.matcher)
+            return behind(steady(node.path, self.matcher), match_length(stored, replayed, self.matcher))
         at: Grown | None = node
-        while at is not None:
-            count = len(at.path)
-            if count <= len(keys) and keys[count - 1] == at.key:
-                return count
+        while at is not None and (at.key is None or at.key not in keys):
             at = self.nodes[at.parent] if at.parent is not None else None
-        return 0
+        return len(at.path) if at is not None else 0
+
+    def reached(self, node: Grown, messages: Sequence[Mapping[str, Any]], keys: Keys) -> int:
+        """Messages of a request that replay the path of the node that it continues."""
+        if node.key is not None and node.key in keys:
+            return keys.index(node.key) + 1
+        return behind(steady(messages, self.matcher), len(steady(node.path, self.matcher)))
 
     def path(self, seq: int | None) -> list[Grown]:
         """The nodes from a root to a node."""

@@ -101,7 +101,7 @@ def _verdict(forest: GrowingForest, setup: Setup, asked: Request, keys: Keys) ->
         decided = _decided(forest, setup, asked, keys, active)
     except (RollbackTooDeep, NonlinearHistory) as error:
         return Verdict(parent=None, kind=None, cause=None, refused=error.code)
-    if _refuses_role(forest, setup, asked, decided):
+    if _refuses_role(forest, setup, asked, keys, decided):
         cause = Cause.ROLE_NOT_APPENDABLE
         return Verdict(parent=decided.attach, kind=None, cause=cause, refused="role_not_appendable")
     return _attached(forest, asked, keys, decided, active)
@@ -169,11 +169,11 @@ def _linear(
     return position_linear(checkpoint, extends=extends, on_nonlinear=setup.on_nonlinear, session_id="")
 
 
-def _refuses_role(forest: GrowingForest, setup: Setup, asked: Request, decided: Position) -> bool:
+def _refuses_role(forest: GrowingForest, setup: Setup, asked: Request, keys: Keys, decided: Position) -> bool:
     """Policy `linear` leaves roles to the template."""
     if setup.append_roles is None or decided.attach is None or setup.policy == "linear":
         return False
-    new = asked.messages[len(forest.nodes[decided.attach].path) :]
+    new = asked.messages[forest.reached(forest.nodes[decided.attach], asked.messages, keys) :]
     return not all(message.get("role") in setup.append_roles for message in new)
 
 
