@@ -1,15 +1,21 @@
-"""The ledger of rows handed to training: entered when they go out, marked stale when more becomes known."""
+"""The ledger of rows handed to training: entered when they go out, marked stale when more becomes known.
+
+Invariant: a row that does not know of a reward or a finish is marked stale, whichever of the two commits
+first. Who reports locks the session row against who enters (`FOR UPDATE` against `FOR KEY SHARE`, which no
+turn waits for), before anything else of the session: whoever comes second sees what the first wrote.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
-from sessions_app.store.pool import Executor
+from sessions_app.store.pool import Transaction
 
 _LONGEST_STATUS = 20
 """Hooks may say what they like."""
 
+_LOCK_TO_REPORT = "SELECT 1 FROM sessions_app_session WHERE id = %s FOR UPDATE"
+_LOCK_TO_ENTER = "SELECT 1 FROM sessions_app_session WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE"
 _STALE = """
     UPDATE trainer_export_sample SET stale_at = clock_timestamp(), stale_reason = %s
     WHERE session_id = %s AND stale_at IS NULL
@@ -23,13 +29,15 @@ _ENTER = """
         CASE WHEN late.reason IS NOT NULL THEN clock_timestamp() END, late.reason
     FROM unnest(%(sessions)s::uuid[], %(samples)s::text[], %(leaves)s::int[], %(next_seqs)s::int[],
                 %(rollouts)s::text[], %(groups)s::text[], %(statuses)s::text[], %(tokens)s::int[],
-                %(trained)s::int[], %(rewards)s::float8[])
-        AS t (session, sample, leaf, next_seq, rollout, grouped, status, tokens, trained, reward)
+                %(trained)s::int[], %(rewards)s::float8[], %(known_rewards)s::int[],
+                %(known_finishes)s::bool[])
+        AS t (session, sample, leaf, next_seq, rollout, grouped, status, tokens, trained, reward,
+              known_rewards, known_finish)
     JOIN sessions_app_session s ON s.id = t.session
     CROSS JOIN LATERAL (SELECT CASE
-        WHEN EXISTS (SELECT 1 FROM sessions_app_reward r
-            WHERE r.session_id = s.id AND r.created_at > %(as_of)s) THEN 'reward'
-        WHEN s.finish_status IS NOT NULL AND s.finished_at > %(as_of)s THEN 'finish' END) late (reason)
+        WHEN (SELECT count(*) FROM sessions_app_reward r WHERE r.session_id = s.id) > t.known_rewards
+            THEN 'reward'
+        WHEN s.finish_status IS NOT NULL AND NOT t.known_finish THEN 'finish' END) late (reason)
     ORDER BY t.session, t.sample
     ON CONFLICT (session_id, sample_id) DO UPDATE SET
         next_seq = excluded.next_seq, via = excluded.via, job_id = excluded.job_id, status = excluded.status,
@@ -39,14 +47,25 @@ _ENTER = """
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What of its session a row was made of."""
+
+    next_seq: int
+    """Nodes that were looked at."""
+    rewards: int
+    """Rewards of the session and of any of its nodes."""
+    finish: bool
+    """What `finish` said."""
+
+
+@dataclass(frozen=True, slots=True)
 class Handed:
     """A row that goes out."""
 
     session_id: UUID
     sample_id: str
     leaf: int
-    next_seq: int
-    """Nodes of the session that were looked at."""
+    known: Known
     rollout_id: str
     group_id: str | None
     status: str
@@ -55,22 +74,15 @@ class Handed:
     reward: float | None
 
 
-async def moment(db: Executor) -> datetime:
-    """The database's clock: what is reported from now on, rows that are read now may not know."""
-    row = await db.fetch_one("SELECT clock_timestamp()", ())
-    assert row is not None
-    now: datetime = row[0]
-    return now
-
-
 async def enter(
-    db: Executor, rows: Sequence[Handed], via: str, as_of: datetime, job: UUID | None = None
+    transaction: Transaction, rows: Sequence[Handed], via: str, job: UUID | None = None
 ) -> None:
-    """Note what goes out, as it was known at a moment; rows that went out before are fresh again, unless more
-    was reported while they were made.
+    """Note what goes out; rows that went out before are fresh again, unless more was reported while they were
+    made.
     """
     if rows:
-        await db.execute(_ENTER, _columns(rows) | {"via": via, "job": job, "as_of": as_of})
+        await transaction.execute(_LOCK_TO_ENTER, (sorted({row.session_id for row in rows}),))
+        await transaction.execute(_ENTER, _columns(rows) | {"via": via, "job": job})
 
 
 def _columns(rows: Sequence[Handed]) -> dict[str, object]:
@@ -78,16 +90,23 @@ def _columns(rows: Sequence[Handed]) -> dict[str, object]:
         "sessions": [row.session_id for row in rows],
         "samples": [row.sample_id for row in rows],
         "leaves": [row.leaf for row in rows],
-        "next_seqs": [row.next_seq for row in rows],
+        "next_seqs": [row.known.next_seq for row in rows],
         "rollouts": [row.rollout_id for row in rows],
         "groups": [row.group_id for row in rows],
         "statuses": [row.status[:_LONGEST_STATUS] for row in rows],
         "tokens": [row.tokens for row in rows],
         "trained": [row.trained for row in rows],
         "rewards": [row.reward for row in rows],
+        "known_rewards": [row.known.rewards for row in rows],
+        "known_finishes": [row.known.finish for row in rows],
     }
 
 
-async def mark_stale(db: Executor, session_id: UUID, reason: str) -> None:
+async def lock_to_report(transaction: Transaction, session_id: UUID) -> None:
+    """To be called before what is reported is written: nobody enters rows of the session until it is."""
+    await transaction.execute(_LOCK_TO_REPORT, (session_id,))
+
+
+async def mark_stale(transaction: Transaction, session_id: UUID, reason: str) -> None:
     """What was handed out of a session does not know of this."""
-    await db.execute(_STALE, (reason, session_id))
+    await transaction.execute(_STALE, (reason, session_id))

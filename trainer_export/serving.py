@@ -26,8 +26,8 @@ from trainer_export.forests.describe import described
 from trainer_export.forests.drift import DriftCache
 from trainer_export.forests.load import Wanted, load_sessions
 from trainer_export.forests.replay import needed, with_payloads
-from trainer_export.forests.rows import SessionRow, StoredSession
-from trainer_export.handed import Handed, enter, moment
+from trainer_export.forests.rows import StoredSession
+from trainer_export.handed import Handed, enter
 from trainer_export.samples.arguments import SamplesArguments
 from trainer_export.samples.cache import SampleCache
 from trainer_export.samples.codec import encode_json, encode_samples
@@ -74,7 +74,6 @@ class SamplesService:
         self, settings: SessionSettings, renderer: Renderer, arguments: SamplesArguments, *, as_json: bool
     ) -> SamplesAnswer:
         """The samples of a session. Raises SessionNotFound and SamplesFailed."""
-        as_of = await moment(self._db)
         found = await load_sessions(self._db, [settings.id], Wanted(messages=True, tools=True))
         if not found or found[0].session.deleted:
             raise SessionNotFound(settings.id.hex)
@@ -84,7 +83,8 @@ class SamplesService:
             forest = await self._with_messages(settings, forest)
         work = partial(self._assembled, stored, forest, renderer, arguments, as_json)
         answer, handed = await self._run(work)
-        await enter(self._db, handed, "http", as_of)
+        async with self._db.transaction() as transaction:
+            await enter(transaction, handed, "http")
         return answer
 
     async def _run(self, work: Callable[[], T]) -> T:
@@ -130,15 +130,15 @@ class SamplesService:
             answer = SamplesAnswer(encode_samples(payload), "application/octet-stream")
         ids = sample_ids(forest.session_id, payload.samples)
         pairs = zip(payload.samples, ids, strict=True)
-        return answer, [_handed(stored.session, forest, sample, id) for sample, id in pairs]
+        return answer, [_handed(stored, forest, sample, id) for sample, id in pairs]
 
 
-def _handed(session: SessionRow, forest: SessionForest, sample: Sample, sample_id: str) -> Handed:
+def _handed(stored: StoredSession, forest: SessionForest, sample: Sample, sample_id: str) -> Handed:
     return Handed(
-        session_id=session.id,
+        session_id=stored.session.id,
         sample_id=sample_id,
         leaf=sample.leaf.last.seq,
-        next_seq=session.next_seq,
+        known=stored.known,
         rollout_id=forest.rollout_id or forest.session_id,
         group_id=forest.group_id,
         status=str(sample.status),

@@ -22,9 +22,9 @@ T = TypeVar("T", NodeRow, RewardRow, SideRow, MessageRow)
 
 _SESSIONS = """
     SELECT s.id, p.name, s.history_policy, s.message_matcher, s.on_truncated, s.healing, s.passthrough,
-        s.next_seq, s.active_seq, s.rollout_id, s.group_id, s.attempt_id, s.labels, s.finish_metadata,
-        s.finished_at, s.deleted_at IS NOT NULL, s.healed_turns, s.healed_prefix_tokens, s.nonlinear,
-        s.close_unresolved
+        s.next_seq, s.active_seq, s.rollout_id, s.group_id, s.attempt_id, s.labels,
+        s.finish_status IS NOT NULL, s.finish_metadata, s.finished_at, s.deleted_at IS NOT NULL,
+        s.healed_turns, s.healed_prefix_tokens, s.nonlinear, s.close_unresolved
     FROM sessions_app_session s JOIN sessions_app_modelprofile p ON p.id = s.profile_id
     WHERE s.id = ANY(%s)
 """

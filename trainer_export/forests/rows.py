@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from sessions_app.packing import Ids, Logprobs
+from trainer_export.handed import Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class SessionRow:
     attempt_id: str | None
     labels: str
     """JSON text."""
+    finish_said: bool
+    """`finish` was called."""
     finish_metadata: str | None
     """JSON text."""
     finished_at: datetime | None
@@ -123,3 +126,8 @@ class StoredSession:
     """Empty unless asked for."""
     tools: Mapping[bytes, str | None] = field(default_factory=dict)
     """JSON text of tools by head digest; empty unless asked for."""
+
+    @property
+    def known(self) -> Known:
+        """What rows of it know of."""
+        return Known(self.session.next_seq, len(self.rewards), self.session.finish_said)

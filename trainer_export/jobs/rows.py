@@ -24,6 +24,7 @@ from trainer_export.forests.drift import DriftCache
 from trainer_export.forests.load import Wanted, load_sessions
 from trainer_export.forests.replay import Needed, needed, with_replay
 from trainer_export.forests.rows import SessionRow, StoredSession
+from trainer_export.handed import Known
 from trainer_export.jobs.filtering import FilteredPicker, filtered, held_back, window_of
 from trainer_export.jobs.filters import Filters
 from trainer_export.jobs.report import Tally
@@ -102,7 +103,7 @@ class PlacedRow:
 
     row: SampleRow
     place: Place
-    next_seq: int
+    known: Known
 
 
 def batches(inputs: Sequence[Frozen]) -> Iterator[list[Frozen]]:
@@ -161,6 +162,7 @@ def thawed(stored: StoredSession, frozen: Frozen) -> StoredSession:
         stored.session,
         next_seq=frozen.next_seq,
         active_seq=frozen.active_seq,
+        finish_said=stored.session.finish_said and frozen.finished,
         finish_metadata=stored.session.finish_metadata if frozen.finished else None,
         healed_turns=frozen.healer[0],
         healed_prefix_tokens=frozen.healer[1],
@@ -185,7 +187,10 @@ def _rows(
         for one in members:
             place = Place(0, first_of_unit[one.unit], members[0].position)
             made = _session_rows(one, stored.get(one.session_id), making, tally)
-            rows += [PlacedRow(row, _numbered(place, one, at), one.next_seq) for at, row in enumerate(made)]
+            rows += [
+                PlacedRow(row, _numbered(place, one, at), stored[one.session_id].known)
+                for at, row in enumerate(made)
+            ]
         weighed = weigh([one.row for one in rows])
         placed += [replace(one, row=row) for one, row in zip(rows, weighed, strict=True)]
     for made_row in placed:

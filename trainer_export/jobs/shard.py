@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -74,7 +73,7 @@ async def write_shard(
                 if made.exists():
                     await asyncio.to_thread(destination.publish, made, f"{job.folder}/{made.name}")
             lease.check()
-    return await _enter(db, claim, tally, ledger, written, job.frozen_at or datetime.now(UTC))
+    return await _enter(db, claim, tally, ledger, written)
 
 
 async def _write(
@@ -116,7 +115,7 @@ def ledger_entry(one: PlacedRow) -> Handed:
         session_id=UUID(row.session_id),
         sample_id=row.sample_id,
         leaf=row.leaf,
-        next_seq=one.next_seq,
+        known=one.known,
         rollout_id=row.rollout_id,
         group_id=row.group_id,
         status=row.status,
@@ -137,7 +136,6 @@ async def _enter(
     tally: Tally,
     ledger: list[Handed],
     written: dict[str, Any],
-    frozen_at: datetime,
 ) -> bool:
     result = written | {
         "rows": tally.rows,
@@ -148,7 +146,7 @@ async def _enter(
     async with db.transaction() as transaction:
         if not await jobs.complete(transaction, claim, result):
             return False
-        await handed.enter(transaction, ledger, "export", frozen_at, claim.job)
+        await handed.enter(transaction, ledger, "export", claim.job)
     return True
 
 

@@ -8,7 +8,7 @@ from sessions_app.errors import SessionClosed, SessionNotFound
 from sessions_app.json_text import text_of
 from sessions_app.store.pool import Database, Transaction
 from trainer_export.arguments import Arguments
-from trainer_export.handed import mark_stale
+from trainer_export.handed import lock_to_report, mark_stale
 
 DEFAULT_STATUS = "completed"
 REWARD_KEY = "finish"
@@ -68,6 +68,7 @@ async def finish(db: Database, session_id: UUID, said: Finish) -> bool:
         "key": REWARD_KEY,
     }
     async with db.transaction() as transaction:
+        await lock_to_report(transaction, session_id)
         if await transaction.fetch_one(_FINISH, parameters) is None:
             await _check_same(transaction, session_id, said, parameters)
             return False

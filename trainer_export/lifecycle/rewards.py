@@ -14,7 +14,7 @@ from sessions_app.errors import IdempotencyConflict, InvalidArgument, NotFound
 from sessions_app.json_text import dumps
 from sessions_app.store.pool import Database, Executor, Transaction
 from trainer_export.arguments import MOST_TEXT, Arguments
-from trainer_export.handed import mark_stale
+from trainer_export.handed import lock_to_report, mark_stale
 
 _MOST = 1000
 _SHORT = 100
@@ -129,6 +129,7 @@ async def report(db: Database, session_id: UUID, reports: Sequence[RewardReport]
     with other values.
     """
     async with db.transaction() as transaction:
+        await lock_to_report(transaction, session_id)
         resolved = await _resolved(transaction, session_id, reports)
         rows = await transaction.fetch_all(_INSERT, _columns(session_id, resolved))
         created = {row[0] for row in rows}

@@ -173,7 +173,7 @@ class StreamService:
 
     async def _hand_out(self, request: StreamRequest, leased: Sequence[Leased], answer: _Answer) -> None:
         ids = [one.id for one in leased]
-        making, as_of = await self._made_with(request, ids), await handed.moment(self._db)
+        making = await self._made_with(request, ids)
         inputs: dict[int, list[Frozen]] = {id: [] for id in ids}
         for id, *frozen in await self._db.fetch_all(_INPUTS, (ids,)):
             inputs[id].append(frozen_from(frozen))
@@ -187,7 +187,8 @@ class StreamService:
                 await leases.drop(self._db, answer.lease, one.id, reason)
                 answer.dropped.append({"id": one.id, "unit": one.unit, "reason": reason})
                 continue
-            await handed.enter(self._db, [ledger_entry(row) for row in rows], "stream", as_of)
+            async with self._db.transaction() as transaction:
+                await handed.enter(transaction, [ledger_entry(row) for row in rows], "stream")
             answer.leased_until = one.leased_until.isoformat()
             answer.groups.append(_group(one, SHAPES[request.shape], rows))
 
