@@ -161,6 +161,8 @@ class LateReason(StrEnum):
     SESSION_DELETED = "session_deleted"
     SESSION_CLOSED = "session_closed"
     NODE_LIMIT = "node_limit"
+    MAX_TURNS = "max_turns"
+    """Turns that ran beside it were the last the session may hold."""
     LOST_INTENT = "lost_intent"
     """`recover` had given the request up for dead."""
     FAILED_VALIDATION = "failed_validation"

@@ -118,6 +118,9 @@ def _late(locked: LockedSession | None, prepared: Prepared) -> LateReason | None
         return LateReason.SESSION_CLOSED
     if prepared.settings.history_policy == "rollback":
         return LateReason.CONCURRENT
+    most = prepared.settings.max_turns
+    if most is not None and locked.next_seq >= most:
+        return LateReason.MAX_TURNS
     if locked.next_seq >= prepared.max_nodes:
         return LateReason.NODE_LIMIT
     return None

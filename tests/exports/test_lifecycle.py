@@ -1,5 +1,6 @@
 """Finish, idle reaper, and what is known of rollouts and groups."""
 
+import json
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -11,10 +12,12 @@ from django.db import connection
 from sessions_app.api.wiring import conninfo
 from sessions_app.models import Session
 from tests.client import Answer, Client, user
+from tests.exports.exporting import export, rows
 from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.test_cases import says
 from tests.integration.test_samples import ask
 from trainer_export.lifecycle.reaping import reap_idle
+from trainer_export.samples.codec import decode_samples
 
 
 def turn(client: Client, engine: FakeEngine, session: str) -> Answer:
@@ -188,6 +191,25 @@ def test_a_driver_may_still_finish_what_the_reaper_ended(toy) -> None:
     assert finish(client, session, reward=1).json["changed"] is True
     assert status(session) == "finished"
     assert Session.objects.get(id=session).finished_at == ended
+
+
+def test_what_finish_says_is_kept_to_the_last_odd_character(toy, tmp_path) -> None:
+    client, engine = toy
+    session = client.create()
+    turn(client, engine, session)
+    said = '{"k\\ud800": "a\\udc00\\u0000", "big": 123456789012345678901}'
+    for changed in (True, False):
+        answer = client.call("POST", f"/sessions/{session}/finish", f'{{"metadata": {said}}}'.encode())
+        assert (answer.status, answer.json["changed"]) == (200, changed)
+    blob = client.call("POST", f"/sessions/{session}/samples", {}).body
+    export(tmp_path, "--format", "jsonl", sessions=[session])
+    told = [
+        ask(client, session).json["samples"][0]["metadata"],
+        decode_samples(blob).samples[0]["metadata"],
+        rows(tmp_path, format="jsonl")[0]["metadata"],
+    ]
+    for metadata in told:
+        assert metadata.items() >= json.loads(said).items()
 
 
 def test_a_group_is_complete_when_group_size_rollouts_are(toy) -> None:

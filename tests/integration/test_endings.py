@@ -214,8 +214,12 @@ def test_a_refusal_is_told_although_it_cannot_be_recorded(
     assert ends(session) == []
 
 
-def test_the_node_limit_holds_for_turns_at_once(tmp_path, pool) -> None:
-    with toy_server(tmp_path, TITO_MAX_NODES="2") as (client, engine):
+@pytest.mark.parametrize(
+    ("limit", "reason", "cause"),
+    [("TITO_MAX_NODES", "node_limit", "node_limit"), ("TITO_MAX_TURNS", "max_turns", "late_reply")],
+)
+def test_a_limit_of_turns_holds_for_turns_at_once(tmp_path, pool, limit, reason, cause) -> None:
+    with toy_server(tmp_path, **{limit: "2"}) as (client, engine):
         session, history = started(client, engine)
         gates = [held(engine, "x", [1120, 2]), held(engine, "ok", [102, 2])]
         calls = [
@@ -226,7 +230,7 @@ def test_the_node_limit_holds_for_turns_at_once(tmp_path, pool) -> None:
         assert calls[0].result().headers["x-tito-node"] == "1"
         gates[1].set()
         late = calls[1].result()
-        assert (late.status, late.headers["x-tito-reason"]) == (200, "node_limit")
+        assert (late.status, late.headers["x-tito-reason"]) == (200, reason)
         assert Node.objects.filter(session_id=session).count() == 2
         record = Record.objects.get(session_id=session, state="late")
-        assert HistoryEvent.objects.get(session_id=session, record_id=record.pk).cause == "node_limit"
+        assert HistoryEvent.objects.get(session_id=session, record_id=record.pk).cause == cause
