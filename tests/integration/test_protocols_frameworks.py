@@ -18,12 +18,18 @@ from tests.integration.servers import shared_server, toy_environment
 
 
 def call(name: str, arguments: dict[str, str], number: int = 1) -> dict[str, Any]:
-    function = {"name": name, "arguments": json.dumps(arguments)}
+    """A call as an engine may spell it: no framework would print these arguments so."""
+    function = {"name": name, "arguments": "{ " + json.dumps(arguments)[1:-1] + " }"}
     return {"id": f"call_{number}", "type": "function", "function": function}
 
 
-WEATHER = call("weather", {"city": "Bern"})
+WEATHER = call("weather", {"city": "Zürich"})
 FIRST, SECOND = [104, 105, 106], [107, 108]
+
+
+def by_name_and_auto(harness: str) -> pytest.MarkDecorator:
+    """The profile named, and found by the headers that the framework sends."""
+    return pytest.mark.parametrize("harness", [harness, "auto"])
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +41,7 @@ def served(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[str,
 def reply(ids: list[int], said: dict[str, Any] | str) -> Reply:
     if isinstance(said, str):
         return Reply(ids=ids, text=said)
-    message = {"role": "assistant", "content": "", "reasoning_content": "hm", "tool_calls": [said]}
+    message = {"role": "assistant", "content": "I look. ", "reasoning_content": "hm", "tool_calls": [said]}
     return Reply(ids=ids, message=message, finish="tool_calls")
 
 
@@ -64,11 +70,12 @@ class Rollout:
         assert len(httpx.get(self.url).json()["metadata"]["tree"]["leaves"]) == 1
 
 
+@by_name_and_auto("openai-agents")
 @pytest.mark.parametrize("responses", [False, True])
-def test_openai_agents(served: tuple[str, FakeEngine], responses: bool) -> None:
+def test_openai_agents(served: tuple[str, FakeEngine], responses: bool, harness: str) -> None:
     agents = pytest.importorskip("agents")
     agents.set_tracing_disabled(True)
-    rollout = Rollout(*served, harness="openai-agents")
+    rollout = Rollout(*served, harness=harness)
 
     @agents.function_tool
     def weather(city: str) -> str:
@@ -83,10 +90,11 @@ def test_openai_agents(served: tuple[str, FakeEngine], responses: bool) -> None:
     rollout.check(asyncio.run(agents.Runner.run(agent, "weather?")).final_output)
 
 
+@by_name_and_auto("pydantic-ai")
 @pytest.mark.parametrize("protocol", ["openai", "anthropic"])
-def test_pydantic_ai(served: tuple[str, FakeEngine], protocol: str) -> None:
+def test_pydantic_ai(served: tuple[str, FakeEngine], protocol: str, harness: str) -> None:
     pydantic_ai = pytest.importorskip("pydantic_ai")
-    rollout = Rollout(*served, harness="pydantic-ai")
+    rollout = Rollout(*served, harness=harness)
     models = pytest.importorskip(f"pydantic_ai.models.{protocol}")
     providers = pytest.importorskip(f"pydantic_ai.providers.{protocol}")
     if protocol == "openai":
@@ -105,21 +113,23 @@ def test_pydantic_ai(served: tuple[str, FakeEngine], protocol: str) -> None:
     rollout.check(agent.run_sync("weather?").output)
 
 
-def test_smolagents_that_write_code(served: tuple[str, FakeEngine]) -> None:
+@by_name_and_auto("smolagents")
+def test_smolagents_that_write_code(served: tuple[str, FakeEngine], harness: str) -> None:
     smolagents = pytest.importorskip("smolagents")
     code = "Thought: I add.\n<code>\nx = 1 + 1\nprint(x)\n</code>"
     last = 'Done.\n<code>\nfinal_answer("It is sunny.")\n</code>'
-    rollout = Rollout(*served, first=code, answer=last, harness="smolagents")
+    rollout = Rollout(*served, first=code, answer=last, harness=harness)
     model = smolagents.OpenAIModel("m", api_base=rollout.openai, api_key="none")
     agent = smolagents.CodeAgent(tools=[], model=model, verbosity_level=0)
     rollout.check(agent.run("weather?"))
 
 
+@by_name_and_auto("strands")
 @pytest.mark.parametrize("protocol", ["openai", "anthropic"])
-def test_strands(served: tuple[str, FakeEngine], protocol: str) -> None:
+def test_strands(served: tuple[str, FakeEngine], protocol: str, harness: str) -> None:
     strands = pytest.importorskip("strands")
     models = pytest.importorskip(f"strands.models.{protocol}")
-    rollout = Rollout(*served, harness="strands")
+    rollout = Rollout(*served, harness=harness)
 
     @strands.tool
     def weather(city: str) -> str:
@@ -140,11 +150,10 @@ def test_strands(served: tuple[str, FakeEngine], protocol: str) -> None:
     rollout.check(str(agent("weather?")).strip())
 
 
-def test_smolagents(served: tuple[str, FakeEngine]) -> None:
+@by_name_and_auto("smolagents")
+def test_smolagents(served: tuple[str, FakeEngine], harness: str) -> None:
     smolagents = pytest.importorskip("smolagents")
-    rollout = Rollout(
-        *served, answer=call("final_answer", {"answer": "It is sunny."}, 2), harness="smolagents"
-    )
+    rollout = Rollout(*served, answer=call("final_answer", {"answer": "It is sunny."}, 2), harness=harness)
 
     class Weather(smolagents.Tool):  # type: ignore[name-defined, misc]
         name = "weather"
@@ -160,7 +169,10 @@ def test_smolagents(served: tuple[str, FakeEngine]) -> None:
     rollout.check(agent.run("weather?"))
 
 
-def test_mini_swe_agent(served: tuple[str, FakeEngine], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("options", [{}, {"harness": "auto"}], ids=str)
+def test_mini_swe_agent(
+    served: tuple[str, FakeEngine], monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
+) -> None:
     monkeypatch.setenv("MSWEA_SILENT_STARTUP", "1")
     monkeypatch.setenv("MSWEA_COST_TRACKING", "ignore_errors")
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "true")  # else it asks the network for prices
@@ -168,7 +180,8 @@ def test_mini_swe_agent(served: tuple[str, FakeEngine], monkeypatch: pytest.Monk
     models = pytest.importorskip("minisweagent.models.litellm_model")
     environments = pytest.importorskip("minisweagent.environments.local")
     done = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; echo It is sunny."
-    rollout = Rollout(*served, call("bash", {"command": "echo hi"}), call("bash", {"command": done}, 2))
+    calls = call("bash", {"command": "echo hi"}), call("bash", {"command": done}, 2)
+    rollout = Rollout(*served, *calls, **options)
     model = models.LitellmModel(
         model_name="openai/m",
         model_kwargs={"api_base": rollout.openai, "api_key": "none"},
@@ -180,10 +193,11 @@ def test_mini_swe_agent(served: tuple[str, FakeEngine], monkeypatch: pytest.Monk
     rollout.check(agent.run("weather?")["submission"].strip())
 
 
-def test_langgraph(served: tuple[str, FakeEngine]) -> None:
+@by_name_and_auto("langgraph")
+def test_langgraph(served: tuple[str, FakeEngine], harness: str) -> None:
     prebuilt = pytest.importorskip("langgraph.prebuilt")
     langchain_openai = pytest.importorskip("langchain_openai")
-    rollout = Rollout(*served, harness="langgraph")
+    rollout = Rollout(*served, harness=harness)
 
     def weather(city: str) -> str:
         """The weather of a city."""

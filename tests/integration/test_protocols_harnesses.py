@@ -78,9 +78,13 @@ def scripted(reply: dict[str, Any]) -> Reply:
     return Reply(ids=[104, 105, 106], message=message, finish="tool_calls" if calls else "stop")
 
 
-def test_the_openai_sdk_is_one_chain_under_strict(served: tuple[httpx.Client, FakeEngine]) -> None:
-    played = Played(served, "openai-sdk")
+@pytest.mark.parametrize("options", [{}, {"harness": "auto"}])
+def test_the_openai_sdk_is_one_chain(
+    served: tuple[httpx.Client, FakeEngine], options: dict[str, Any]
+) -> None:
+    played = Played(served, "openai-sdk", **options)
     assert played.leaves == [[0, 1, 2, 3]]
+    assert [event for event in played.events() if event["kind"] == "rewrite"] == []
 
 
 def test_dropped_reasoning_forks_under_strict(served: tuple[httpx.Client, FakeEngine]) -> None:
@@ -97,6 +101,7 @@ def test_dropped_reasoning_forks_under_strict(served: tuple[httpx.Client, FakeEn
         {"harness": "auto"},
         {"harness": "openai-agents", "history_policy": "linear"},
         {"harness": "openai-agents", "history_policy": "rollback"},
+        {"harness": "openai-sdk"},
     ],
 )
 def test_a_profile_that_tolerates_dropped_reasoning_keeps_one_chain(
@@ -107,7 +112,8 @@ def test_a_profile_that_tolerates_dropped_reasoning_keeps_one_chain(
     for before, after in zip(played.fed, played.fed[1:], strict=False):
         assert after[: len(before) + 3] == [*before, 104, 105, 106]
     rewrites = [event for event in played.events() if event["kind"] == "rewrite"]
-    assert {event["detail"] for event in rewrites} == {"openai-agents/dropped-reasoning"}
+    profile = options["harness"].replace("auto", "openai-agents")
+    assert {event["detail"] for event in rewrites} == {f"{profile}/dropped-reasoning"}
     assert [event["message_index"] for event in rewrites] == [2, 4, 7]
 
 

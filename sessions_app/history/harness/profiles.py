@@ -74,6 +74,7 @@ def _profile(name: str, *names: str) -> HarnessProfile:
 
 _ANTHROPIC = ("cache-control", "text-parts", "call-ids", "respelled-arguments")
 _REPRINTED = ("text-parts", "dropped-reasoning", "null-call-fields", "respelled-arguments")
+"""What frameworks do that keep messages in a form of their own and print them anew."""
 
 _BUILT_IN = (
     _profile("anthropic", *_ANTHROPIC),
@@ -86,6 +87,7 @@ _BUILT_IN = (
     _profile("langgraph", *_REPRINTED),
     _profile("strands", *_REPRINTED),
     _profile("smolagents", "told-calls", *_REPRINTED),
+    _profile("openai-sdk", "told-calls", *_REPRINTED),
 )
 
 BUILT_IN_PROFILES: Mapping[str, HarnessProfile] = MappingProxyType({each.name: each for each in _BUILT_IN})
