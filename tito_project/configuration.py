@@ -122,6 +122,8 @@ class Configuration:
     """Most Postgres connections of one web process's hot path."""
     prepared_statements: bool
     """Off for a connection pooler that knows none."""
+    lease_s: float
+    """A web process that does not say for so long that it lives counts as dead."""
     drain_s: float
     """Longest wait for generations in flight at shutdown."""
 
@@ -214,6 +216,7 @@ def read(env: Environment) -> Configuration:
         checkpoint_cache_mb=env.integer("TITO_CHECKPOINT_CACHE_MB", 256),
         db_pool=env.integer("TITO_DB_POOL", 16, least=1),
         prepared_statements=env.flag("TITO_PREPARED_STATEMENTS", True),
+        lease_s=env.number("TITO_LEASE_S", 30.0, least=0.5),
         drain_s=env.number("TITO_DRAIN_S", 30.0),
         pinned=frozenset(env.pinned),
     )

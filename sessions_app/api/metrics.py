@@ -91,6 +91,10 @@ def _forest(values: Totals) -> Iterator[Metric]:
     for status, count in values.sessions.items():
         sessions.add_metric([status], count)
     yield sessions
+    processes = GaugeMetricFamily("tito_processes", "Web processes by their lease", labels=["lease"])
+    for lease, count in values.processes.items():
+        processes.add_metric([lease], count)
+    yield processes
     yield from _drift(values)
 
 

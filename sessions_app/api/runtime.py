@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 
 from sessions_app.api.rate import KeyLimiter, configured_limiter
 from sessions_app.errors import NotReady
-from sessions_app.store import records
+from sessions_app.store import leases
 from sessions_app.store.pool import LOST_CONNECTION, Database
 from sessions_app.telemetry.exporter import SpanExporter
+from sessions_app.turns.leasing import LeaseKeeper, new_lease
 from sessions_app.turns.profiles import DEFAULT_PROFILE, Profile, Profiles
 from sessions_app.turns.service import TurnService
 from tito_project.configuration import Configuration
@@ -44,6 +45,7 @@ class Runtime:
     samples: SamplesService
     spans: SpansService
     stream: StreamService
+    lease: LeaseKeeper
     tasks: "set[asyncio.Task[Any]]" = field(default_factory=set)
     """Turns in progress, held so that a vanished client does not lose them."""
     draining: bool = False
@@ -97,11 +99,15 @@ async def start(
     await db.open()
     await profiles.get(DEFAULT_PROFILE)
     own_spans = _exporter(configuration)
-    turns = TurnService(db, profiles, configuration, own_spans)
-    runtime = Runtime(configuration, db, profiles, turns, samples, SpansService(db), stream)
+    lease = new_lease(configuration.instance_id, configuration.lease_s)
+    await leases.renew(db, lease)
+    keeper = LeaseKeeper(conninfo, lease, older_than_s=configuration.engine_timeout + 60)
+    turns = TurnService(db, profiles, configuration, own_spans, lease)
+    runtime = Runtime(configuration, db, profiles, turns, samples, SpansService(db), stream, keeper)
     runtime.own_spans = own_spans
     runtime.limiter = configured_limiter(configuration.key_rate)
     await _settle(runtime)
+    keeper.start()
     _spare_what_stays()
     _current = runtime
     return runtime
@@ -135,7 +141,7 @@ def _spare_what_stays() -> None:
 
 async def _settle(runtime: Runtime) -> None:
     try:
-        lost = await records.settle_lost(runtime.db, runtime.configuration.engine_timeout + 60)
+        lost = await leases.give_up(runtime.db, runtime.configuration.engine_timeout + 60)
     except LOST_CONNECTION:
         return
     if lost:
@@ -148,6 +154,7 @@ async def stop(runtime: Runtime) -> None:
     await runtime.drain()
     runtime.samples.close()
     runtime.spans.close()
+    await runtime.lease.close()
     await runtime.profiles.close()
     if runtime.own_spans is not None:
         await runtime.own_spans.close()

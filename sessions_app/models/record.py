@@ -96,6 +96,9 @@ class Record(models.Model):
     engine_ms = models.FloatField(null=True, blank=True)
     commit_ms = models.FloatField(null=True, blank=True)
     process = models.CharField(max_length=64, help_text="Instance that took it")
+    lease = models.BigIntegerField(
+        null=True, blank=True, help_text="Of the process that generates it; null once it is committed"
+    )
     arrived_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True, blank=True)
     confirmed_at = models.DateTimeField(null=True, blank=True)

@@ -54,6 +54,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
             "title": "Set up",
             "items": [
                 _rows("Model profiles", "modelprofile", "tune"),
+                _rows("Web processes", "processlease", "dns"),
                 _item("Users", "admin:auth_user_changelist", "person", "auth.view_user"),
                 _rows("Who read what", "dataread", "visibility"),
                 _item("Groups", "admin:auth_group_changelist", "group", "auth.view_group"),

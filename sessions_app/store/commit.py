@@ -3,7 +3,8 @@
 The statement updates the session row first, so commits of one session are serialised by that row;
 everything else in it follows from the seq that update hands out. It applies only while the session is
 open, at the version the turn was prepared at, and the record is still an intent: sending it twice (a
-connection lost after it arrived) commits once.
+connection lost after it arrived) commits once. The record is locked before anything is written, so that a
+turn is either committed or given up for dead, never both.
 """
 
 from dataclasses import dataclass, fields
@@ -37,7 +38,8 @@ _COMMIT = """
             generated_tokens = generated_tokens + %(generated_tokens)s::int
         WHERE id = %(session)s AND version = %(version)s AND status = 'open' AND deleted_at IS NULL
           AND EXISTS (SELECT 1 FROM sessions_app_record
-                      WHERE session_id = %(session)s AND id = %(record)s::bigint AND state = 'intent')
+                      WHERE session_id = %(session)s AND id = %(record)s::bigint AND state = 'intent'
+                      FOR UPDATE)
         RETURNING next_seq - 1 AS seq
     ), n AS (
         INSERT INTO sessions_app_node (
@@ -75,7 +77,7 @@ _COMMIT = """
         FROM s
     ), r AS (
         UPDATE sessions_app_record SET
-            state = 'committed', node_seq = s.seq, attach_kind = %(attach_kind)s::text,
+            state = 'committed', lease = NULL, node_seq = s.seq, attach_kind = %(attach_kind)s::text,
             cause = %(cause)s::text, retry_of = %(retry_of)s::int, parent_seq = %(parent)s::int,
             raw_tail = NULL, client_params = coalesce(%(client_params)s::text, client_params),
             response = %(response)s, status_code = 200,

@@ -19,7 +19,10 @@ from sessions_app.store.statements import Params, numbered
 class Database:
     """A pool bound to one event loop. `open` and `close` run on that loop."""
 
-    def __init__(self, conninfo: str, *, max_size: int, prepared: bool = False) -> None:
+    def __init__(
+        self, conninfo: str, *, max_size: int, prepared: bool = False, patience_s: float = 30.0
+    ) -> None:
+        """`patience_s`: longest wait for a free connection."""
         self.statements = 0
         """Statements sent so far; read by tests, the benchmark and the metrics."""
         self._pool: AsyncConnectionPool[StatementConnection] = AsyncConnectionPool(
@@ -28,7 +31,8 @@ class Database:
             min_size=1,
             max_size=max_size,
             open=False,
-            timeout=30.0,
+            timeout=patience_s,
+            reconnect_timeout=patience_s / 2,  # pauses between attempts double: after it they begin anew
             kwargs={"autocommit": True},
             name="tito",
         )
@@ -38,10 +42,12 @@ class Database:
         """Who waits for a connection now."""
         return self._pool.get_stats().get("requests_waiting", 0)
 
-    async def open(self) -> None:
-        """Start the pool; raises NotReady where no connection can be made in time."""
+    async def open(self, *, wait: bool = True) -> None:
+        """Start the pool; raises NotReady where no connection can be made in time. Without `wait` the first
+        statement sees.
+        """
         try:
-            await self._pool.open(wait=True, timeout=30.0)
+            await self._pool.open(wait=wait, timeout=30.0)
         except PoolTimeout:
             raise NotReady("the database does not answer") from None
 

@@ -1,7 +1,7 @@
 """Records: an intent before the engine is called, and how every request that became no node ended."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 from uuid import UUID
 
@@ -31,26 +31,39 @@ _INTENT = """
         session_id, state, protocol, path, stream, parent_seq, attach_kind, cause, retry_of,
         idempotency_key, request_hash, head_digest, request_params, message_count, raw_base, raw_reply,
         raw_leading, raw_tail, raw_path, weight_version_dispatch, prompt_tokens, reused_tokens, added_tokens,
-        prepare_ms, process, arrived_at, error_code, error_text, status_code, client_params, finished_at
+        prepare_ms, process, lease, arrived_at, error_code, error_text, status_code, client_params,
+        finished_at
     ) VALUES (
         %(session)s, %(state)s::text, %(protocol)s, %(path)s, %(stream)s, %(parent)s, %(attach_kind)s,
         %(cause)s, %(retry_of)s, %(idempotency_key)s, %(request_hash)s, %(head_digest)s, %(request_params)s,
         %(message_count)s, %(raw_base)s, %(raw_reply)s, %(raw_leading)s, %(raw_tail)s, %(raw_path)s,
         %(weight_version_dispatch)s, %(prompt_tokens)s, %(reused_tokens)s, %(added_tokens)s, %(prepare_ms)s,
-        %(process)s, %(arrived_at)s, %(error_code)s, %(error_text)s, %(status_code)s, %(client_params)s,
+        %(process)s, %(lease)s::bigint, %(arrived_at)s, %(error_code)s, %(error_text)s, %(status_code)s,
+        %(client_params)s,
         CASE WHEN %(state)s::text = 'intent' THEN NULL ELSE clock_timestamp() END
-    ) RETURNING id
+    ) RETURNING id, %(lease)s::bigint IS NULL OR EXISTS (
+        SELECT 1 FROM sessions_app_processlease
+        WHERE id = %(lease)s::bigint AND expires_at > clock_timestamp())
 """
 
 _EVENT_COLUMNS = tuple(field.name for field in fields(NewEvent))
 
 
-async def insert(db: Executor, intent: Intent, *, with_head: bool) -> int:
-    """Store a record; its id. `with_head`: also store the head, unless the session has it."""
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A record that is stored."""
+
+    id: int
+    leased: bool
+    """False: the lease it names has run out, so that others may give the record up."""
+
+
+async def insert(db: Executor, intent: Intent, *, with_head: bool) -> Written:
+    """Store a record. `with_head`: also store the head, unless the session has it."""
     query = "WITH " + (_HEAD if with_head and intent.head else "") + _INTENT
     row = await db.fetch_one(query, _parameters(intent))
     assert row is not None
-    return row[0]
+    return Written(*row)
 
 
 def _parameters(intent: Intent) -> dict[str, Any]:
@@ -89,6 +102,7 @@ def _parameters(intent: Intent) -> dict[str, Any]:
                 "added_tokens",
                 "prepare_ms",
                 "process",
+                "lease",
                 "arrived_at",
                 "error_code",
                 "error_text",
@@ -153,17 +167,3 @@ async def add_events(
             "events": events_text(events),
         },
     )
-
-
-async def settle_lost(db: Executor, older_than_s: float) -> int:
-    """Mark intents that no living process can still be working on as lost; how many there were."""
-    rows = await db.fetch_all(
-        """
-        UPDATE sessions_app_record SET state = 'lost', error_code = 'lost', finished_at = clock_timestamp(),
-            error_text = 'the process that held this request ended before it was answered'
-        WHERE state = 'intent' AND arrived_at < clock_timestamp() - make_interval(secs => %s)
-        RETURNING id
-        """,
-        (older_than_s,),
-    )
-    return len(rows)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sessions_app.store import leases
 from sessions_app.store.pool import Executor
 
 
@@ -25,6 +26,8 @@ class Totals:
     """By state."""
     sessions: dict[str, int]
     """By status."""
+    processes: dict[str, int]
+    """Leases of web processes: `live`, and `expired` ones that nobody has given up yet."""
     drift: dict[str, int]
     """Audited paths by outcome."""
     drift_classes: dict[str, int]
@@ -71,6 +74,7 @@ async def load_totals(db: Executor) -> Totals:
         events={(kind, cause): count for kind, cause, count in events},
         records=dict(records),
         sessions=dict(sessions),
+        processes=await leases.count(db),
         drift=dict(drift),
         drift_classes=await _drift_classes(db),
     )

@@ -177,6 +177,8 @@ class Intent:
     prepare_ms: float | None
     process: str
     arrived_at: datetime
+    lease: int | None = None
+    """Of the process that generates it; None: only age tells that nobody does."""
     error_code: str | None = None
     error_text: str | None = None
     status_code: int | None = None

@@ -133,14 +133,14 @@ class Ledger:
         kept = None
         if request is not None and profile is not None and isinstance(error, refusals.REPLAYABLE):
             kept = await refusals.kept_of(self._db, settings, profile, request)
-        record_id = await records.insert(self._db, _with_kept(intent, kept), with_head=kept is not None)
+        written = await records.insert(self._db, _with_kept(intent, kept), with_head=kept is not None)
         if request is None:
             return
         matcher = await self._matching.matcher_of(settings, arrival.headers)
         history = History(request.messages, matcher, ())
         events = await explaining.explain_refusal(self._db, settings.id, history, error)
         if events:
-            await records.add_events(self._db, settings.id, record_id, events)
+            await records.add_events(self._db, settings.id, written.id, events)
 
     async def replayed(self, settings: SessionSettings, request: ChatRequest, earlier: TurnResult) -> None:
         """The record of a request that was given an earlier reply."""

@@ -13,7 +13,8 @@ from sessions_app.history.matchers.base import MessageMatcher
 from sessions_app.history.passing import aligned
 from sessions_app.history.roots import RootLabel
 from sessions_app.packing import EMPTY_IDS, Ids
-from sessions_app.store import attach, records
+from sessions_app.store import attach, leases, records
+from sessions_app.store.leases import Lease
 from sessions_app.store.pool import Database
 from sessions_app.store.values import (
     AttachRow,
@@ -89,8 +90,11 @@ class Prepared:
 class Preparation:
     """What preparing takes; one per process."""
 
-    def __init__(self, db: Database, cache: CheckpointCache, limits: Limits) -> None:
+    def __init__(
+        self, db: Database, cache: CheckpointCache, limits: Limits, lease: Lease | None = None
+    ) -> None:
         self._db = db
+        self._lease = lease
         self._limits = limits
         self._beginnings = Beginnings()
         self._feeding = Feeding(db, cache)
@@ -198,10 +202,14 @@ class Preparation:
         return await self._feeding.tokens(prepared.settings, parent) if parent else EMPTY_IDS
 
     async def write_intent(self, prepared: Prepared, intent: Intent) -> int:
-        """Store the intent; its record id."""
+        """Store the intent, of which this process says that it lives; its record id."""
         parent = prepared.parent_node
         known = parent is not None and parent.head_digest == prepared.head.digest
-        return await records.insert(self._db, intent, with_head=not known)
+        intent = replace(intent, lease=self._lease.id if self._lease else None)
+        written = await records.insert(self._db, intent, with_head=not known)
+        if self._lease is not None and not written.leased:
+            await leases.renew(self._db, self._lease)
+        return written.id
 
 
 def counters_of(

@@ -11,6 +11,7 @@ from uuid import UUID
 from sessions_app import errors
 from sessions_app.history.harness.profiles import define_profile
 from sessions_app.store import sessions
+from sessions_app.store.leases import Lease
 from sessions_app.store.pool import Database
 from sessions_app.store.values import SessionSettings
 from sessions_app.telemetry.exporter import NoSpans, SpanSink
@@ -39,7 +40,9 @@ class TurnService:
         profiles: Profiles,
         configuration: Configuration,
         spans: SpanSink | None = None,
+        lease: Lease | None = None,
     ) -> None:
+        """`lease`: that somebody keeps for this process; without one only age tells that it has died."""
         self.db = db
         self._spans = spans or NoSpans()
         self.profiles = profiles
@@ -57,7 +60,8 @@ class TurnService:
                 configuration.idempotency_ttl_s, configuration.replay_window_s, configuration.engine_timeout
             ),
         )
-        preparation = Preparation(db, self.cache, Limits(configuration.max_nodes, configuration.max_rollback))
+        limits = Limits(configuration.max_nodes, configuration.max_rollback)
+        preparation = Preparation(db, self.cache, limits, lease)
         self._generating = Generating(
             db,
             profiles,

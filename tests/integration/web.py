@@ -72,6 +72,10 @@ class WebProcess:
         """SIGSTOP: nothing it does goes any further."""
         os.killpg(self._process.pid, signal.SIGSTOP)
 
+    def resume(self) -> None:
+        """SIGCONT: it goes on as if no time had passed."""
+        os.killpg(self._process.pid, signal.SIGCONT)
+
     def kill(self) -> None:
         """kill -9 of the process and of everything it started."""
         os.killpg(self._process.pid, signal.SIGKILL)

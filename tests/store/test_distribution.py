@@ -23,8 +23,12 @@ DISTRIBUTED_BY = {"sessions_app_session": "id"}
 """Distribution column where it is not session_id."""
 REFERENCE = set(re.findall(r"`((?:sessions_app|trainer_export)_\w+)`", CITUS.split("Reference tables:")[1]))
 NOT_UNIQUE_ON_SHARDS = set(re.findall(r"unique index `(\w+)`", CITUS))
-OF_ALL_SESSIONS = ("UPDATE sessions_app_record SET state = 'lost'",)
-"""Statements for every shard: sent at the start of a process, not by a request."""
+OF_ALL_SESSIONS = (
+    "WITH dead AS ( SELECT d.id FROM sessions_app_processlease",
+    "DELETE FROM sessions_app_processlease",
+    "WITH own AS ( UPDATE sessions_app_processlease",
+)
+"""Statements for every shard: of processes and their leases, not of a request."""
 OURS = "'^(sessions_app|trainer_export)_'"
 
 

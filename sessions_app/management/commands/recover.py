@@ -1,12 +1,16 @@
 """manage.py recover: settle what ended processes left behind."""
 
 from argparse import ArgumentParser
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
+from django.db.models import DurationField, ExpressionWrapper, F
+from django.db.models.functions import Now
 
 from sessions_app.api.wiring import conninfo
+from sessions_app.models import ProcessLease
 from sessions_app.turns.recover import settle_dangling
 
 
@@ -21,12 +25,23 @@ class Command(BaseCommand):
             "--older-than-s",
             type=float,
             default=None,
-            help="Only requests older than this many seconds (default: TITO_ENGINE_TIMEOUT plus a minute)",
+            help="Also requests of living processes, if older than this many seconds "
+            "(default: TITO_ENGINE_TIMEOUT plus a minute)",
         )
+        parser.add_argument("--list", action="store_true", help="Only show the web processes")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Settle and say how many."""
+        if options["list"]:
+            self._list()
+            return
         older = options["older_than_s"]
         limit = settings.TITO.engine_timeout + 60 if older is None else older
         lost = settle_dangling(conninfo(), limit)
         self.stdout.write(f"{lost} request(s) marked lost")
+
+    def _list(self) -> None:
+        seconds = ExpressionWrapper(F("expires_at") - Now(), output_field=DurationField())
+        for lease in ProcessLease.objects.annotate(left=seconds):
+            state = f"live for {lease.left.total_seconds():.0f} s" if lease.left > timedelta(0) else "expired"
+            self.stdout.write(f"{lease.process}  {lease.host}  pid {lease.pid}  {state}")
