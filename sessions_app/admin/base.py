@@ -35,9 +35,12 @@ class OperatorAdmin(ModelAdmin):
     list_max_show_all = 0
     list_fullwidth = True
     compressed_fields = True
+    when_empty = ""
+    """What a list says as long as there is no row: how rows come to be."""
 
     class Media:
         css = {"all": ["tito/operator.css"]}
+        js = ["tito/operator.js"]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """How a list is loaded."""
@@ -101,6 +104,8 @@ class OperatorAdmin(ModelAdmin):
             "count": shown.result_count,
             "count_is_estimate": shown.paginator.is_estimate,
             "page": shown.page_num,
+            "pages": {name: f"{url}&{FORMAT}=json" for name, url in shown.links.items()},
+            "gave_up": shown.gave_up,
             "rows": [self.row_values(row) for row in shown.result_list],
         }
 

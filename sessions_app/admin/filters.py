@@ -1,10 +1,12 @@
 """Filters of the lists. Choices come from closed lists or from an index, never from reading a table."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
@@ -118,15 +120,38 @@ class HappenedFilter(ListFilter):
             ("close_unresolved", "glue unresolved"),
             ("healed_turns", "healed"),
             ("unfinished", "a request without an end"),
-            ("deleted", "deleted"),
         ]
 
     def narrowed(self, rows: QuerySet, value: str) -> QuerySet:
         """See ListFilter."""
-        if value == "deleted":
-            return rows.filter(deleted_at__isnull=False)
         if value == "unfinished":
             dangling = Record.objects.filter(session=OuterRef("pk"), state__in=("intent", "answered", "lost"))
             return rows.filter(Exists(dangling))
         known = {name for name, _ in self.choices_in()}
         return rows.filter(**{f"{value}__gt": 0}) if value in known else rows.none()
+
+
+class DeletedFilter(ListFilter):
+    """Deleted sessions are left out of a list that was not asked for one of them by a search."""
+
+    title = "deleted"
+    parameter_name = "deleted"
+
+    def choices_in(self) -> Choices:
+        """See ListFilter."""
+        return [("too", "shown too"), ("only", "only these")]
+
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
+        """See Django: no choice leaves them out."""
+        for place, choice in enumerate(super().choices(changelist)):
+            yield choice | {"display": "left out"} if place == 0 else choice
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        """See Django."""
+        if self.value() is None and not request.GET.get(SEARCH_VAR):
+            return queryset.filter(deleted_at__isnull=True)
+        return super().queryset(request, queryset)
+
+    def narrowed(self, rows: QuerySet, value: str) -> QuerySet:
+        """See ListFilter."""
+        return rows.filter(deleted_at__isnull=False) if value == "only" else rows

@@ -11,7 +11,13 @@ from django.utils.safestring import SafeString
 from unfold.views import ChangeList
 
 from sessions_app.admin.base import ReadOnlyAdmin, short
-from sessions_app.admin.filters import CauseFilter, HappenedFilter, HarnessFilter, MatcherFilter
+from sessions_app.admin.filters import (
+    CauseFilter,
+    DeletedFilter,
+    HappenedFilter,
+    HarnessFilter,
+    MatcherFilter,
+)
 from sessions_app.admin.listing import SessionList
 from sessions_app.admin.pages.actions import root_class_page, session_action_page
 from sessions_app.admin.pages.case_page import case_page
@@ -30,7 +36,7 @@ from sessions_app.admin.roles import EXPORT, may_operate
 from sessions_app.admin.searching import sessions_named
 from sessions_app.models import Session
 from sessions_app.presentation.addresses import list_url
-from sessions_app.presentation.markup import explained, link
+from sessions_app.presentation.markup import explained, link, prose
 
 _CAUSES = 2
 """Causes of forks that a row names."""
@@ -68,11 +74,15 @@ class SessionAdmin(ReadOnlyAdmin):
         HarnessFilter,
         CauseFilter,
         HappenedFilter,
+        DeletedFilter,
         "profile",
         "created_at",
     )
     list_select_related = ("profile",)
     ordering = ("-created_at",)
+    when_empty = (
+        "`manage.py demo` makes some; every POST /sessions, and every /rollout/… address used, makes one."
+    )
     sortable_by = (
         "created",
         "sampled",
@@ -150,7 +160,8 @@ class SessionAdmin(ReadOnlyAdmin):
     def name(self, session: Session) -> SafeString:
         """Id, and what the rollout is called."""
         told = " · ".join(part for part in (session.rollout_id, session.group_id) if part)
-        return format_html('<code>{}</code> <small title="{}">{}</small>', short(session.id), told, told)
+        shown = prose(told)
+        return format_html('<code>{}</code> <small title="{}">{}</small>', short(session.id), told, shown)
 
     @admin.display(description="status")
     def status_shown(self, session: Session) -> SafeString:
@@ -164,7 +175,13 @@ class SessionAdmin(ReadOnlyAdmin):
     @admin.display(description="harness, model")
     def harness_shown(self, session: Session) -> SafeString:
         """Which agent program, served by which model."""
-        return format_html("{} <small>{}</small>", session.harness or "unknown", session.profile.name)
+        harness = session.harness or "unknown"
+        return format_html(
+            '<span class="t-clip" title="{}">{}</span> <small>{}</small>',
+            harness,
+            prose(harness),
+            session.profile.name,
+        )
 
     @admin.display(description="policy")
     def policy_shown(self, session: Session) -> SafeString:

@@ -61,7 +61,7 @@ async def _run(
     """One session from its first turn to the comparison with a render."""
     scenario = scenario_of(number)
     try:
-        opened = await server.open(group_id=plan.group, labels={"demo": scenario.__name__})
+        opened = await server.open(group_id=plan.group, harness="demo", labels={"demo": scenario.__name__})
         totals.sessions += 1
         own = client.with_options(base_url=f"{server.base}/sessions/{opened.id}/v1", api_key=opened.key)
         talk = Conversation(own, toolbox, SYSTEM, totals.turns)

@@ -45,7 +45,7 @@ def first_difference(served: Sequence[int], rendered: Sequence[int]) -> int | No
 async def _rendered(server: Server, request: dict[str, Any]) -> list[int]:
     """The ids a session without healing is fed for a request."""
     asked = {key: request[key] for key in ("model", "messages", "tools") if request.get(key) is not None}
-    probe = await server.open(healing=False, history_policy="tree", labels={"demo": "render"})
+    probe = await server.open(healing=False, history_policy="tree", harness="demo", labels={"demo": "render"})
     await server.ask(probe.id, {**asked, "max_tokens": 1})
     metadata = (await server.read(probe.id))["metadata"]
     await server.remove(probe.id)

@@ -93,6 +93,12 @@ class Session(models.Model):
             ),
             models.Index(fields=["group_id"], name="session_group", condition=Q(group_id__isnull=False)),
             models.Index(fields=["harness", "-created_at"], name="session_harness"),
+            models.Index(fields=["history_policy", "-created_at"], name="session_policy"),
+            models.Index(fields=["message_matcher", "-created_at"], name="session_matcher"),
+            models.Index(fields=["status", "-created_at"], name="session_status"),
+            models.Index(
+                fields=["-created_at"], name="session_deleted", condition=Q(deleted_at__isnull=False)
+            ),
             models.Index(fields=["key_hash"], name="session_key", condition=Q(key_hash__isnull=False)),
             models.Index(
                 fields=["created_at"],  # not what a turn changes, or its update would touch every index

@@ -10,19 +10,22 @@ from django.test.utils import CaptureQueriesContext
 from tests.admin.seeding import Seeds
 from tests.admin.test_pages import LISTS, node_url, session_url
 
+_NESTING = ("SAVEPOINT", "RELEASE SAVEPOINT")
+"""What a transaction begins and ends with where a test already runs in one."""
+
 
 def statements(staff: Client, url: str) -> list[str]:
     with CaptureQueriesContext(
         connection,
     ) as captured:
         assert staff.get(url).status_code == 200
-    return [query["sql"] for query in captured.captured_queries]
+    return [one for query in captured.captured_queries if not (one := query["sql"]).startswith(_NESTING)]
 
 
 @pytest.mark.parametrize("rows", LISTS)
 def test_a_list_takes_a_handful_of_statements(staff: Client, seeds: Seeds, rows: str) -> None:
     asked = statements(staff, f"/admin/{rows}/")
-    assert len(asked) <= 8, "\n".join(asked)
+    assert len(asked) <= 10, "\n".join(asked)  # two of them bound the time of the others
 
 
 @pytest.mark.parametrize("rows", LISTS)

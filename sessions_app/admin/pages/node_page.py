@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from django.db.models import F
+from django.db.models.functions import Abs
 from django.http import HttpRequest, HttpResponse
 
 from sessions_app.admin.pages.serving import Missing, node_seq, number, page, read_session, shown
@@ -35,7 +37,8 @@ from sessions_app.presentation.addresses import node_url, session_url
 _ABOVE = 20
 """Messages of the path above that are on the page."""
 _ABOVE_WIDTH = 400
-_RELATIVES = 50
+_RELATIVES = 8
+"""Nodes beside it, and below it, that the page names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,11 @@ class Relatives:
     """Nodes around it."""
 
     siblings: list[int]
-    """Seqs of the nodes with the same parent, itself included."""
+    """Seqs of other nodes with the same parent, those committed closest to it."""
+    siblings_total: int
     children: list[int]
+    """Seqs of the first nodes that continue it."""
+    children_total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +181,10 @@ def build(session: Session, seq: int, at: int, signal: str) -> NodePage:
 def _relatives(session: Session, node: NodeLine) -> Relatives:
     nodes = Node.objects.filter(session=session).order_by("seq").values_list("seq", flat=True)
     beside = {"parent_seq__isnull": True} if node.parent is None else {"parent_seq": node.parent}
-    siblings = nodes.filter(**beside)
-    return Relatives(list(siblings[:_RELATIVES]), list(nodes.filter(parent_seq=node.seq)[:_RELATIVES]))
+    siblings = nodes.filter(**beside).exclude(seq=node.seq)
+    children = nodes.filter(parent_seq=node.seq)
+    closest = siblings.order_by(Abs(F("seq") - node.seq))[:_RELATIVES]
+    return Relatives(sorted(closest), siblings.count(), list(children[:_RELATIVES]), children.count())
 
 
 def _head(session: Session, seq: int) -> HeadView:

@@ -2,6 +2,18 @@
 (() => {
   "use strict";
 
+  // The theme opens filters and menus with links that lead nowhere: for the keyboard they are buttons.
+  for (const opener of document.querySelectorAll("a:not([href])")) {
+    if (![...opener.attributes].some(({ name }) => /^(x-on:|@)click/.test(name))) continue;
+    opener.setAttribute("role", "button");
+    opener.tabIndex = 0;
+    opener.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      opener.click();
+    });
+  }
+
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(button.dataset.copy);
