@@ -149,8 +149,9 @@ async def _drift(renderer: Renderer, path: PathRows, tokens: Ids) -> list[dict[s
         return None
     tools = reading.request_of(path.turns[-1], tokens, [], with_tokens=False).get("tools")
     messages = reading.stored_messages(path.messages)
+    began = path.turns[0].arrived_at
     try:
-        return await asyncio.to_thread(drift_of, renderer, messages, tools, tokens)
+        return await asyncio.to_thread(drift_of, renderer, messages, tools, tokens, began)
     except Exception:
         logger.warning("drift could not be computed", exc_info=logger.isEnabledFor(logging.DEBUG))
         return None

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from django.utils import timezone
 
 from sessions_app.errors import TitoError
 from sessions_app.insight.paths import PATH, TokenPath, load_path, spans_within
-from sessions_app.models import DriftFinding, Node, RequestHead
+from sessions_app.models import DriftFinding, Node, Record, RequestHead
 from sessions_app.rendering.comparator import Mismatch
 from sessions_app.rendering.drift import Drift, drift
 from sessions_app.rendering.protocol import Renderer
@@ -48,7 +49,13 @@ def finding_of(session_id: UUID, seq: int, renderer: Renderer) -> DriftFinding |
     if reason := _incomparable(head, path, renderer):
         return _unknown(base, reason, "")
     try:
-        found = drift(_as_served(renderer, head), _messages(session_id, seq), _tools(head), path.ids)
+        found = drift(
+            _as_served(renderer, head),
+            _messages(session_id, seq),
+            _tools(head),
+            path.ids,
+            _began(session_id, path),
+        )
     except TitoError as error:
         return _unknown(base, "render_failed", str(error))
     except Exception as error:
@@ -72,6 +79,12 @@ def _messages(session_id: UUID, seq: int) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(_BODIES, {"session": session_id, "seq": seq})
         return [json.loads(body) for (body,) in cursor.fetchall()]
+
+
+def _began(session_id: UUID, path: TokenPath) -> datetime | None:
+    """When the path's first request came."""
+    first = Record.objects.filter(session=session_id, node_seq=path.spans[0].turn.seq)
+    return first.order_by("arrived_at").values_list("arrived_at", flat=True).first()
 
 
 def _tools(head: RequestHead) -> list[Any] | None:

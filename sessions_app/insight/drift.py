@@ -10,6 +10,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -48,6 +49,8 @@ class Conversation:
     template_kwargs: dict[str, Any]
     tokenizer_fingerprint: str
     template_fingerprint: str
+    began: datetime
+    """When its first request came: what a template that prints the time was told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ def load_conversation(session_id: UUID, seq: int) -> Conversation | None:
         template_kwargs=json.loads(head.template_kwargs),
         tokenizer_fingerprint=head.tokenizer_fingerprint,
         template_fingerprint=head.template_fingerprint,
+        began=turns[0].arrived_at,
     )
 
 
@@ -117,7 +121,8 @@ def compare_lanes(conversation: Conversation, renderer: Renderer) -> DriftView:
 
 def _fresh(name: str, messages: list[Any], conversation: Conversation, renderer: Renderer) -> Lane:
     try:
-        ids = renderer.render(messages, conversation.tools or None, add_generation_prompt=False)
+        tools, began = conversation.tools or None, conversation.began
+        ids = renderer.render(messages, tools, add_generation_prompt=False, when=began)
         served, kept = comparable(renderer, conversation.served, ids)
         mismatches = tuple(renderer.compare(kept, served))
     except Exception as error:

@@ -8,6 +8,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Self
 
@@ -86,16 +87,35 @@ class TemplateRendererBase(ABC):
         return type(self)(self.tokenizer, self.template, self.parser, kwargs)
 
     def render(
-        self, messages: Sequence[Message], tools: Sequence[Tool] | None, *, add_generation_prompt: bool = True
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] | None,
+        *,
+        add_generation_prompt: bool = True,
+        when: datetime | None = None,
     ) -> Ids:
         """See Renderer."""
-        return self.tokenizer.encode(self._text(messages, tools, add_generation_prompt=add_generation_prompt))
+        return self.tokenizer.encode(self._text_at(when, messages, tools, add_generation_prompt))
+
+    def _text_at(
+        self,
+        when: datetime | None,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] | None,
+        add_generation_prompt: bool,
+    ) -> str:
+        clock = when.astimezone().strftime if when else None
+        return self._text(messages, tools, add_generation_prompt=add_generation_prompt, clock=clock)
 
     def mismatches(
-        self, messages: Sequence[Message], tools: Sequence[Tool] | None, served: Ids
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] | None,
+        served: Ids,
+        when: datetime | None = None,
     ) -> list[Mismatch]:
         """See Renderer."""
-        text = self._text(messages, tools, add_generation_prompt=False)
+        text = self._text_at(when, messages, tools, add_generation_prompt=False)
         if self._spelling.spells(served, text):
             return []
         return self.compare(self.tokenizer.encode(text), served)

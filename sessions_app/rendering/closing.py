@@ -63,15 +63,19 @@ class Closing:
 
     def of(self, last_message: Message, tools: Sequence[Tool] | None) -> Close:
         """The close of a turn like this one. Raises RendererRefused when it cannot be isolated."""
-        kind = (*(name for name, _ in calls_of(last_message)), _digest(tools))
+        kind = _kind(last_message, tools)
         with self._lock:
             close = self._known.get(kind)
-        if close is None:
-            close = self._learn(standing_for(last_message), tools)
-            with self._lock:
-                if len(self._known) >= _MOST_KINDS:
-                    self._known.pop(next(iter(self._known)))
-                self._known[kind] = close
+        return close if close is not None else self._learnt_anew(kind, last_message, tools)
+
+    def _learnt_anew(
+        self, kind: tuple[object, ...], last_message: Message, tools: Sequence[Tool] | None
+    ) -> Close:
+        close = self._learn(standing_for(last_message), tools)
+        with self._lock:
+            if len(self._known) >= _MOST_KINDS:
+                self._known.pop(next(iter(self._known)))
+            self._known[kind] = close
         return close
 
     def missing(self, served: Ids, last_message: Message, tools: Sequence[Tool] | None) -> Ids:
@@ -91,14 +95,19 @@ class Closing:
         except TemplateError as error:
             raise RendererRefused("template_not_append_only", str(error)) from error
         delta = _behind(close, whole)
-        if delta is None and calls_of(last_message):
-            close = self._learn(turn, tools)
+        if delta is None and self._may_have_changed(close, turn, tools):
+            close = self._learnt_anew(_kind(last_message, tools), last_message, tools)
             delta = _behind(close, whole)
         if delta is None:
             raise RendererRefused(
                 "template_not_append_only", "new messages change how earlier ones are printed"
             )
         return close, delta
+
+    def _may_have_changed(self, close: Close, turn: Message, tools: Sequence[Tool] | None) -> bool:
+        """Whether another look is worth it: calls are printed with their ids, and some templates print the
+        day."""
+        return turn is not TEXT_TURN or self._opening_text(close.opening, tools) != close.opening_text
 
     def prints_behind(self, turn: Message, message: Message, tools: Sequence[Tool] | None) -> bool:
         """Whether a full render shows this message's content behind the turn, wherever the seam may be."""
@@ -244,6 +253,10 @@ def _behind(close: Close, whole: str) -> str | None:
         return None
     span = close.tail + close.text
     return after[len(span) :] if after.startswith(span) else None
+
+
+def _kind(last_message: Message, tools: Sequence[Tool] | None) -> tuple[object, ...]:
+    return (*(name for name, _ in calls_of(last_message)), _digest(tools))
 
 
 def common_length(left: str, right: str) -> int:

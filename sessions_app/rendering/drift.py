@@ -7,6 +7,7 @@ template prints behind the last id that was served is no drift.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 import numpy as np
@@ -92,12 +93,19 @@ class Drift:
     """Where and why the fresh ids leave the served ones; None when they spell the path in the same ids."""
 
 
-def drift(renderer: Renderer, messages: Sequence[Message], tools: Sequence[Any] | None, served: Ids) -> Drift:
-    """The drift of a path that ends with a generated turn. Slow: renders the whole path.
+def drift(
+    renderer: Renderer,
+    messages: Sequence[Message],
+    tools: Sequence[Any] | None,
+    served: Ids,
+    began: datetime | None = None,
+) -> Drift:
+    """The drift of a path that ends with a generated turn. Slow: renders the whole path, as of the time at
+    which its first request came.
 
     Raises what a render raises.
     """
-    fresh = renderer.render(messages, tools or None, add_generation_prompt=False)
+    fresh = renderer.render(messages, tools or None, add_generation_prompt=False, when=began)
     ours, theirs = comparable(renderer, served, fresh)
     return Drift(
         served_tokens=served.size,

@@ -7,6 +7,7 @@ re-tokenisation of the matched history; `extend` costs what the new messages cos
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 import numpy as np
@@ -95,9 +96,16 @@ class Renderer(Protocol):
         ...
 
     def render(
-        self, messages: Sequence[Message], tools: Sequence[Tool] | None, *, add_generation_prompt: bool = True
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] | None,
+        *,
+        add_generation_prompt: bool = True,
+        when: datetime | None = None,
     ) -> Ids:
-        """A full render from scratch. Raises errors.TemplateError / InvalidTools / InvalidMessages."""
+        """A full render from scratch. `when`: what a template that prints the time is told; None = now.
+
+        Raises errors.TemplateError / InvalidTools / InvalidMessages."""
         ...
 
     def extend(
@@ -139,8 +147,12 @@ class Renderer(Protocol):
         ...
 
     def mismatches(
-        self, messages: Sequence[Message], tools: Sequence[Tool] | None, served: Ids
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] | None,
+        served: Ids,
+        when: datetime | None = None,
     ) -> list[Mismatch]:
-        """What `compare` finds between `served`, the ids of a path, and a fresh render of its messages,
+        """What `compare` finds between `served`, the ids of a path, and a render of its messages as of `when`,
         without a generation prompt. Slow: renders the whole path. Raises what `render` raises."""
         ...

@@ -9,9 +9,13 @@ from sessions_app.rendering.protocol import Renderer
 from sessions_app.store.read import Healer, TreeNode
 
 
-def drift_of(renderer: Renderer, messages: list[Any], tools: Any, tokens: Ids) -> list[dict[str, Any]]:
-    """Served ids against a fresh render of the stored messages. Slow: renders the whole path."""
-    return [mismatch.as_json() for mismatch in renderer.mismatches(messages, tools or None, tokens)]
+def drift_of(
+    renderer: Renderer, messages: list[Any], tools: Any, tokens: Ids, began: datetime
+) -> list[dict[str, Any]]:
+    """Served ids against a fresh render of the stored messages, as of the path's first request. Slow: renders
+    the whole path."""
+    found = renderer.mismatches(messages, tools or None, tokens, began)
+    return [mismatch.as_json() for mismatch in found]
 
 
 def tree_json(nodes: Sequence[TreeNode]) -> dict[str, Any]:

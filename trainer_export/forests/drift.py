@@ -61,7 +61,7 @@ class PathDrift:
         self._stored = stored
         self._renderer = renderer
         self._cache = cache
-        self._heads = {node.seq: node.head_digest for node in stored.nodes}
+        self._nodes = {node.seq: node for node in stored.nodes}
         self._texts: dict[int, list[str]] = {}
         for message in stored.messages:
             self._texts.setdefault(message.node_seq, []).append(message.body)
@@ -78,9 +78,10 @@ class PathDrift:
 
     def _computed(self, path: list[int], tokens: Ids) -> Drift | None:
         messages = [message for seq in path for message in self._messages(seq)]
-        tools = self._stored.tools.get(self._heads[path[-1]])
+        tools = self._stored.tools.get(self._nodes[path[-1]].head_digest)
+        began = self._nodes[path[0]].arrived_at
         try:
-            return drift_of(self._renderer, messages, _parse(tools) if tools else None, tokens)
+            return drift_of(self._renderer, messages, _parse(tools) if tools else None, tokens, began)
         except Exception:
             logger.warning("drift could not be computed", exc_info=logger.isEnabledFor(logging.DEBUG))
             return None
