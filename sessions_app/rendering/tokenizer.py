@@ -114,6 +114,13 @@ class ChatTokenizer:
             return [self.decode(run) for run in runs]
         return list(map(str, self._backend.decode_batch(runs, skip_special_tokens=False)))
 
+    def vocabulary(self) -> Mapping[str, int]:
+        """Ordinary tokens, as the tokenizer's file spells them, and their ids; {} without such a file."""
+        if self._backend is None:
+            return {}
+        vocabulary: dict[str, int] = self._backend.get_vocab(with_added_tokens=False)
+        return vocabulary
+
     def token_id(self, token: str) -> int | None:
         """The id of a text that is exactly one token, else None."""
         ids = self.encode(token)

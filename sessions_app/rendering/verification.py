@@ -101,7 +101,7 @@ def _seam(renderer: Renderer, case: Case) -> tuple[str, str]:
     said, rewritten = _said(renderer, case, prompt, fresh)
     if said is None:
         return NONE, "the template does not print it"
-    served = np.concatenate([prompt, _thought(renderer, prompt, said), said])
+    served = np.concatenate([prompt, _thought(renderer, case, prompt, said), said])
     try:
         extension = renderer.extend(served, case.turn, case.new, case.tools, cut=not case.stop_served)
     except RendererRefused as error:
@@ -114,9 +114,17 @@ def _seam(renderer: Renderer, case: Case) -> tuple[str, str]:
     diff = token_diff(
         fed.tolist(), fresh.tolist(), lambda ids: renderer.decode(np.asarray(ids, dtype=np.int32))
     )
+    rewritten = rewritten or _closed_otherwise(fed, fresh, renderer.comparison.closers)
     if rewritten and renderer.decode(fresh).endswith(renderer.decode(extension.delta)):
         return WARN, f"served tokens stay, a fresh render would change them {diff}"
     return FAIL, diff
+
+
+def _closed_otherwise(fed: Ids, fresh: Ids, closers: frozenset[int]) -> bool:
+    """Whether they differ in nothing but in what closes turns."""
+    if fed.size != fresh.size:
+        return False
+    return closers.issuperset(np.concatenate([fed[fed != fresh], fresh[fed != fresh]]).tolist())
 
 
 def _fed(served: Ids, extension: Extension) -> Ids:
@@ -179,7 +187,7 @@ def _read_back(renderer: Renderer, case: Case) -> tuple[str, str]:
     if not _prints(renderer, alone, case):
         return NONE, "the template does not print it"
     said = _spoken(renderer, alone, case)
-    parsed = renderer.parse(np.concatenate([_thought(renderer, prompt, said), said]), case.tools)
+    parsed = renderer.parse(np.concatenate([_thought(renderer, case, prompt, said), said]), case.tools)
     wanted, found = _facts(case.turn), _facts(parsed.message)
     for field, value in wanted.items():
         if found[field] != value:
@@ -194,9 +202,11 @@ def _misread(renderer: Renderer, prompt: Ids, wanted: dict[str, Any], detail: st
     return FAIL, detail
 
 
-def _thought(renderer: Renderer, prompt: Ids, said: Ids) -> Ids:
+def _thought(renderer: Renderer, case: Case, prompt: Ids, said: Ids) -> Ids:
     """What the model says first where the prompt has opened its reasoning and the turn has none."""
-    closing = closing_of(renderer.decode(prompt))
+    told = renderer.render([*case.history, case.turn], case.tools, add_generation_prompt=False)
+    shared = prompt[: first_difference(told.tolist(), prompt.tolist())]
+    closing = closing_of(renderer.decode(prompt), renderer.decode(shared))
     return renderer.encode("" if closing.strip() in renderer.decode(said) else closing)
 
 

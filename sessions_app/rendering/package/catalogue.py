@@ -1,9 +1,14 @@
 """What the installed package `renderers` offers, imported only when it is asked for."""
 
+from copy import copy
 from functools import cache
 from importlib import import_module
 from typing import Any
 
+_DATE, _DAY = "conversation_start_date", "_conversation_start_date_resolved"
+"""The kwarg of families that print the day, and where one keeps the day on which it was made."""
+_ANALYSIS = "auto_drop_analysis"
+"""A switch of gpt-oss that drops earlier reasoning, whatever is to be kept otherwise."""
 _ANY_TEMPLATE = "default"
 """The package's own fallback over chat templates; our `template` does that job."""
 
@@ -38,8 +43,18 @@ def make(family: str, tokenizer: Any, kwargs: dict[str, Any]) -> Any:
     """A renderer of the package that keeps earlier reasoning. Raises ValueError or what the package
     raises."""
     config = import_module("renderers.configs").config_from_name(family)
-    retaining = type(config)(thinking_retention="all")
+    kept = {_ANALYSIS: False} if _ANALYSIS in type(config).model_fields else {}
+    retaining = type(config)(thinking_retention="all", **kept)
     return _base().create_renderer(tokenizer, retaining, chat_template_kwargs=kwargs or None)
+
+
+def of_day(renderer: Any, day: str) -> Any:
+    """The same renderer on a day (year-month-day); itself where it prints none, or was told one."""
+    if not hasattr(renderer, _DAY) or getattr(renderer.config, _DATE):
+        return renderer
+    other = copy(renderer)
+    setattr(other, _DAY, day)
+    return other
 
 
 def tool_parser(name: str, tokenizer: Any) -> Any:

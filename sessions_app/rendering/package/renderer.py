@@ -9,6 +9,7 @@ with the history; no more than one boundary token of the served ids is dropped.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from sessions_app.rendering.comparator import ComparisonRules, Mismatch, compare
 from sessions_app.rendering.dummy import ONE_CALL, SENTINEL, TEXT_TURN, TOOL, calls_of, results_of
 from sessions_app.rendering.joining import Joint
 from sessions_app.rendering.package import catalogue
+from sessions_app.rendering.package.harmony import HARMONY, provide_vocabulary
 from sessions_app.rendering.package.kwargs import for_package, overlaid
 from sessions_app.rendering.package.messages import package_messages
 from sessions_app.rendering.package.seams import FamilySeams
@@ -31,6 +33,8 @@ from sessions_app.rendering.protocol import Extension, Ids, Message, ParsedReply
 from sessions_app.rendering.tokenizer import ChatTokenizer, ids_array
 
 _REFUSED = "renderer_refused"
+_ANY_DAY = "2000-01-01"
+"""The day of dummy conversations and heads: what is learned from them holds on every day."""
 _LEFT_OF_TURN = 64
 """Ids in front of the generation prompt that the bridge gets to see."""
 _USER: Message = {"role": "user", "content": "dummy user"}
@@ -52,6 +56,8 @@ class PackageRenderer:
         self.launch_kwargs_name = self.name
         self.template_kwargs: Mapping[str, Any] = overlaid(family, {}, kwargs)
         self._family = family
+        if family == HARMONY:
+            provide_vocabulary(tokenizer)
         self._inner = catalogue.make(
             family, PackageTokenizer(tokenizer), for_package(family, self.template_kwargs)
         )
@@ -65,7 +71,9 @@ class PackageRenderer:
         self._told = self._prompt[: _common(self._rendered([_USER], None, False), self._prompt)]
         self._header = self._generation_header()
         self.max_trim_tokens = 1
-        self._seams = FamilySeams(self._wrapped, self.decode, self.stop_token_ids)
+        self._seams = FamilySeams(
+            self._wrapped, self.decode, self.stop_token_ids, self._prompt[len(self._told) :]
+        )
         self._joint = self._how_turns_end()
         self._believed = frozenset(
             (calls, ended)
@@ -93,17 +101,27 @@ class PackageRenderer:
             raise InvalidTemplateKwargs(str(error)) from error
 
     def render(
-        self, messages: Sequence[Message], tools: Sequence[Tool] | None, *, add_generation_prompt: bool = True
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] | None,
+        *,
+        add_generation_prompt: bool = True,
+        when: datetime | None = None,
     ) -> Ids:
         """See Renderer."""
-        return ids_array(self._rendered(messages, wrapped_tools(tools), add_generation_prompt))
+        day = (when or datetime.now()).astimezone().strftime("%Y-%m-%d")
+        return ids_array(self._rendered(messages, wrapped_tools(tools), add_generation_prompt, day))
 
     def _rendered(
-        self, messages: Sequence[Message], tools: list[dict[str, Any]] | None, add_generation_prompt: bool
+        self,
+        messages: Sequence[Message],
+        tools: list[dict[str, Any]] | None,
+        add_generation_prompt: bool,
+        day: str = _ANY_DAY,
     ) -> list[int]:
         prepared = package_messages(messages)
         try:
-            ids: list[int] = self._inner.render_ids(
+            ids: list[int] = catalogue.of_day(self._inner, day).render_ids(
                 prepared, tools=tools, add_generation_prompt=add_generation_prompt
             )
         except Exception as error:
@@ -209,10 +227,14 @@ class PackageRenderer:
         return compare(expected.tolist(), actual.tolist(), self.comparison, self.decode)
 
     def mismatches(
-        self, messages: Sequence[Message], tools: Sequence[Tool] | None, served: Ids
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] | None,
+        served: Ids,
+        when: datetime | None = None,
     ) -> list[Mismatch]:
         """See Renderer."""
-        return self.compare(self.render(messages, tools, add_generation_prompt=False), served)
+        return self.compare(self.render(messages, tools, add_generation_prompt=False, when=when), served)
 
     def _generation_header(self) -> Ids:
         """The ids that open an assistant turn both in a prompt and inside a history."""
@@ -237,9 +259,17 @@ class PackageRenderer:
     def _how_turns_end(self) -> Joint:
         """Stop tokens close turns; in families whose turns have no close they open the next message."""
         closed = self._closed_at() is not None
-        closers = self.stop_token_ids if closed else frozenset[int]()
+        closers = self.stop_token_ids | self._closing_ids() if closed else frozenset[int]()
         openers = frozenset[int]() if closed else self._first_marks()
         return Joint(self.tokenizer.marks, self.stop_token_ids, closers, openers)
+
+    def _closing_ids(self) -> frozenset[int]:
+        """What a turn of text is closed with inside a history: some families end their last one
+        otherwise."""
+        try:
+            return frozenset(self._seams.between(TEXT_TURN, [_USER], None)[0][:1].tolist())
+        except RendererRefused:
+            return frozenset()
 
     def _first_marks(self) -> frozenset[int]:
         """Stop tokens that a new message begins with."""
@@ -271,9 +301,11 @@ class PackageRenderer:
         prompt = self._wrapped([_USER], tools, True)
         told = self._wrapped([_USER, turn], tools, False)
         close, delta = self._seams.between(turn, new, tools)
-        spoken = told[_common(prompt, told) : len(told) - close.size]
-        thought = self.encode(closing_of(self.decode(prompt)))
-        stop = np.concatenate([close, delta])[:1].tolist() if ended else []
+        shared = _common(prompt, told)
+        spoken = told[shared : len(told) - close.size]
+        thought = self.encode(closing_of(self.decode(prompt), self.decode(prompt[:shared])))
+        last = told[len(told) - close.size :] or delta.tolist()
+        stop = last[:1] if ended else []
         return ids_array([*prompt, *thought.tolist(), *spoken, *stop])
 
     def _spelt(self, served: Ids, extension: Extension) -> str:
@@ -296,9 +328,11 @@ class PackageRenderer:
 
     def _comparison(self) -> ComparisonRules:
         """Tails differ in the stop tokens that open the next message and in the text behind a stop token."""
-        closed_at = self._closed_at()
-        trailing = self.stop_token_ids if closed_at is None else frozenset(self._spoken[closed_at + 1 :])
-        return ComparisonRules(self.tokenizer.special_ids, trailing, self.decode(self._header))
+        special, prefix = self.tokenizer.special_ids, self.decode(self._header)
+        if (closed_at := self._closed_at()) is None:
+            return ComparisonRules(special, self.stop_token_ids, prefix)
+        trailing = frozenset(self._spoken[closed_at + 1 :])
+        return ComparisonRules(special, trailing, prefix, self._closing_ids() | {self._spoken[closed_at]})
 
 
 def _common(left: Sequence[int], right: Sequence[int]) -> int:

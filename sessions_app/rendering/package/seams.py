@@ -32,15 +32,21 @@ class _Told:
     """Ids up to the end of the sentinel."""
     tail: list[int]
     """What stands behind it: the rest of a call, and the close."""
+    inside: list[int]
+    """The same where a generation prompt follows: some families close their last turn otherwise."""
 
 
 class FamilySeams:
     """The seams of one family under one set of kwargs; thread-safe."""
 
-    def __init__(self, rendered: Rendered, decode: Decode, stops: frozenset[int]) -> None:
+    def __init__(
+        self, rendered: Rendered, decode: Decode, stops: frozenset[int], prompt: Sequence[int]
+    ) -> None:
+        """`prompt`: the ids of a generation prompt."""
         self._rendered = rendered
         self._decode = decode
         self._stops = stops
+        self._prompt = list(prompt)
         self._known: dict[tuple[object, ...], _Told] = {}
         self._lock = threading.Lock()
 
@@ -82,8 +88,19 @@ class FamilySeams:
                 problem = problem or str(error)
                 continue
             if (end := self._end_of_sentinel(ids)) is not None:
-                return _Told(opening, ids[:end], ids[end:])
+                head, tail = ids[:end], ids[end:]
+                return _Told(opening, head, tail, self._inside([*opening, turn], tools, head) or tail)
         raise RendererRefused("close_unresolved", f"the close of a turn cannot be told apart: {problem}")
+
+    def _inside(self, messages: list[Message], tools: Sequence[Tool] | None, head: list[int]) -> list[int]:
+        """What stands between the turn and a generation prompt; [] where that cannot be told."""
+        try:
+            ids = self._rendered(messages, tools, True)
+        except TemplateError:
+            return []
+        end = len(ids) - len(self._prompt)
+        known = self._prompt and ids[: len(head)] == head and ids[end:] == self._prompt
+        return ids[len(head) : end] if known else []
 
     def _behind_turn(self, told: _Told, whole: list[int]) -> list[int]:
         if whole[: len(told.head)] == told.head:
@@ -116,6 +133,8 @@ class FamilySeams:
             return start, len(told.tail)
         if start < len(told.tail) and behind[: start + 1] == told.tail[: start + 1]:
             return start, start + 1
+        if start < len(told.inside) and behind[: len(told.inside)] == told.inside:
+            return start, len(told.inside)
         raise RendererRefused("close_unresolved", "a turn ends differently when something follows")
 
 

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 
 _OPEN, _CLOSE = "<think>", "</think>"
+_START, _END, _ANALYSIS = "<|start|>", "<|end|>", "<|channel|>analysis<|message|>"
+"""gpt-oss reasons in a message of its own, and begins another one to answer."""
 _MARK = re.compile(r"<(/?)(think[^<>]*)>")
 """Marks of reasoning as families spell them, e.g. `<think:opensource>`."""
 
@@ -16,8 +18,11 @@ def opens_reasoning(generation_prompt: str) -> bool:
     return generation_prompt.rfind(_OPEN) > generation_prompt.rfind(_CLOSE)
 
 
-def closing_of(prompt: str) -> str:
-    """What a model says to end the reasoning that a prompt has opened; "" where none is open."""
+def closing_of(prompt: str, shared: str) -> str:
+    """What a model says to end the reasoning that a prompt has opened; "" where none is open. `shared`: how
+    much of the prompt the turn itself, printed without reasoning, begins with."""
+    if prompt.endswith(_ANALYSIS):
+        return "" if shared == prompt else _END + shared[shared.rfind(_START) :]
     marks = _MARK.findall(prompt)
     return f"</{marks[-1][1]}>\n\n" if marks and not marks[-1][0] else ""
 
