@@ -153,6 +153,6 @@ class Renderer(Protocol):
         served: Ids,
         when: datetime | None = None,
     ) -> list[Mismatch]:
-        """What `compare` finds between `served`, the ids of a path, and a render of its messages as of `when`,
+        """What `compare` finds between `served`, the ids of a path, and a render of its messages at `when`,
         without a generation prompt. Slow: renders the whole path. Raises what `render` raises."""
         ...
