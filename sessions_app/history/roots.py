@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessions_app.history.causes import Cause
+from sessions_app.history.harness.tolerances import without_billing_header, without_reminders
 from sessions_app.history.matchers.base import Message
 
 MAIN, SUBAGENT, SIDE = "main", "subagent", "side"
@@ -24,8 +25,9 @@ _SUMMARY = re.compile(
     r"\b(?:summari[sz]e|create|write|provide)\b.{0,60}\b(?:conversation|session|summary)\b", re.I | re.S
 )
 _PROBE = re.compile(r"(?:quota|ping|test|hi|hello|count)[.!?]?", re.I)
+_RESUMED = re.compile(r"session is being continued from a previous conversation", re.I)
 _CONTINUED = re.compile(
-    r"session is being continued from a previous conversation|<(?:conversation_)?summary>"
+    rf"{_RESUMED.pattern}|<(?:conversation_)?summary>"
     r"|summary of (?:the|our) (?:previous |earlier )?conversation",
     re.I,
 )
@@ -70,7 +72,7 @@ def label_root(
     earlier: Sequence[EarlierRoot],
 ) -> RootLabel:
     """The label of a new root. `parameters`: the request in OpenAI chat form."""
-    system, opening = system_text(messages), _first_user_text(messages)
+    system, opening = system_text(messages), without_reminders(_first_user_text(messages))
     agent = agent_of(system, headers)
     side = _side_evidence(system, opening, messages, parameters)
     if side is not None:
@@ -82,14 +84,38 @@ def label_root(
     mains = [root for root in earlier if root.root_class in (None, MAIN)]
     if not mains:
         return RootLabel(MAIN, "the first conversation of its session", agent)
-    same = [root for root in mains if root.system == system]
+    compacted = _compacted(system, opening, agent, earlier, mains[-1])
+    if compacted is not None:
+        return compacted
+    same = [root for root in mains if _alike(root.system, system)]
     if not same:
         evidence = f"another system prompt than that of root {mains[0].seq}"
         return RootLabel(SUBAGENT, evidence, agent, Cause.SUBAGENT)
-    if _CONTINUED.search(opening[:_READ]):
-        evidence = f"the system prompt of root {same[-1].seq}, going on from a summary"
-        return RootLabel(MAIN, evidence, agent, Cause.COMPACTION, same[-1].seq)
     return RootLabel(MAIN, f"the system prompt of root {same[-1].seq}", agent)
+
+
+def _compacted(
+    system: str, opening: str, agent: str | None, earlier: Sequence[EarlierRoot], latest: EarlierRoot
+) -> RootLabel | None:
+    """The label of a conversation that goes on from a summary of an earlier one, be it a sub-agent's. Under
+    a new system prompt it must say so itself. `latest`: main root.
+    """
+    if not _CONTINUED.search(opening[:_READ]):
+        return None
+    same = [root for root in earlier if root.root_class != SIDE and _alike(root.system, system)]
+    if same:
+        evidence = f"the system prompt of root {same[-1].seq}, going on from a summary"
+        root_class = same[-1].root_class or MAIN
+        return RootLabel(root_class, evidence, agent, Cause.COMPACTION, same[-1].seq)
+    if _RESUMED.search(opening[:_READ]):
+        evidence = f"it says that it goes on from a summary; the latest main root is {latest.seq}"
+        return RootLabel(MAIN, evidence, agent, Cause.COMPACTION, latest.seq)
+    return None
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two system prompts are one, but for a checksum."""
+    return one == other or without_billing_header(one) == without_billing_header(other)
 
 
 def agent_of(system: str, headers: Mapping[str, str]) -> str | None:

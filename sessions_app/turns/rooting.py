@@ -11,6 +11,9 @@ from sessions_app.store.values import NewEvent, SessionSettings
 from sessions_app.turns.positioning import Attachment
 from sessions_app.turns.values import ChatRequest
 
+_REFINED = (Cause.UNRELATED_HISTORY, Cause.MESSAGE_EDITED)
+"""Causes that a label may say better; an edited message only where a new summary stands in its place."""
+
 
 async def root_label(
     db: Executor,
@@ -28,8 +31,16 @@ async def root_label(
     compared = next((event.compared_seq for event in events if event.compared_seq is not None), None)
     if cause in (None, Cause.UNRELATED_HISTORY) or compared is None:
         return label
+    if label.cause is Cause.COMPACTION and cause is Cause.MESSAGE_EDITED and _opens_anew(request, events):
+        return label
     origin = await load_root_of(db, settings.id, compared)
     return label if origin is None else _variant(label, origin[0], origin[1], cause)
+
+
+def _opens_anew(request: ChatRequest, events: Sequence[NewEvent]) -> bool:
+    """Whether it is the first user's message that differs: a new summary, before messages that were kept."""
+    opening = next((at for at, each in enumerate(request.messages) if each.get("role") == "user"), None)
+    return any(event.message_index == opening for event in events)
 
 
 def _variant(label: RootLabel, seq: int, root_class: str | None, cause: Cause | None) -> RootLabel:
@@ -44,7 +55,7 @@ def refined(
     label: RootLabel | None, cause: Cause | None, events: Sequence[NewEvent]
 ) -> tuple[Cause | None, tuple[NewEvent, ...]]:
     """An unrelated history by its better name; a compaction names the root it goes on from."""
-    if label is None or label.cause is None or cause is not Cause.UNRELATED_HISTORY:
+    if label is None or label.cause is None or cause not in _REFINED:
         return cause, tuple(events)
     told = (_retold(event, label, label.cause) if event.cause == cause else event for event in events)
     return label.cause, tuple(told)

@@ -62,6 +62,34 @@ def test_a_summary_continues_the_root_it_stands_for(opening: str) -> None:
     assert (label.root_class, label.cause, label.continues) == ("main", Cause.COMPACTION, 0)
 
 
+BILLING = "x-anthropic-billing-header: cc_version=2.1.{}; cc_entrypoint=cli;\n{}"
+RESUMED = "This session is being continued from a previous conversation that ran out of context."
+
+
+def test_a_checksum_makes_no_other_system_prompt() -> None:
+    earlier = EarlierRoot(0, "main", BILLING.format("aaa", "You are Parent."))
+    label = label_root(said(BILLING.format("bbb", "You are Parent."), RESUMED), TOOLS, {}, [earlier])
+    assert (label.root_class, label.cause, label.continues) == ("main", Cause.COMPACTION, 0)
+
+
+def test_a_summary_stands_behind_reminders_of_any_length() -> None:
+    opening = f"<system-reminder>{'context ' * 1000}</system-reminder>\n{RESUMED}"
+    assert label_root(said("You are Parent.", opening), TOOLS, {}, [MAIN]).cause is Cause.COMPACTION
+
+
+def test_a_subagents_summary_continues_the_subagent() -> None:
+    child = EarlierRoot(3, "subagent", "You are Child.")
+    label = label_root(said("You are Child.", RESUMED), TOOLS, {}, [MAIN, child])
+    assert (label.root_class, label.cause, label.continues) == ("subagent", Cause.COMPACTION, 3)
+
+
+def test_under_a_new_system_prompt_only_plain_words_tell_a_compaction() -> None:
+    label = label_root(said("You are Parent. It is noon.", RESUMED), TOOLS, {}, [MAIN])
+    assert (label.root_class, label.cause, label.continues) == ("main", Cause.COMPACTION, 0)
+    hinted = label_root(said("You are Child.", "<summary>x</summary> check it"), TOOLS, {}, [MAIN])
+    assert (hinted.root_class, hinted.cause) == ("subagent", Cause.SUBAGENT)
+
+
 @pytest.mark.parametrize(
     ("messages", "parameters"),
     [

@@ -67,15 +67,21 @@ def _leaves_nothing(form: Callable[[Message], Message], message: Message) -> boo
     return present(form(message).get("content")) is None
 
 
+def without_billing_header(text: str) -> str:
+    """A system prompt without the line whose checksum changes."""
+    return _BILLING_HEADER.sub("", text)
+
+
 def _billing_header(message: Message) -> Message:
-    return _texts(message, _SYSTEM, lambda text: _BILLING_HEADER.sub("", text))
+    return _texts(message, _SYSTEM, without_billing_header)
 
 
 def _system_reminders(message: Message) -> Message:
-    return _texts(message, _REMINDED, _without_reminders)
+    return _texts(message, _REMINDED, without_reminders)
 
 
-def _without_reminders(text: str) -> str:
+def without_reminders(text: str) -> str:
+    """A text without its <system-reminder> blocks."""
     return _REMINDER.sub("\n", text).strip() if "<system-reminder>" in text else text
 
 

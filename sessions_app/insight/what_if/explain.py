@@ -34,7 +34,10 @@ def cause_of(
     stored, replayed = counted(closest.path, forest.matcher), counted(asked.messages, forest.matcher)
     matched = match_length(stored, replayed, forest.matcher)
     cause = classify(stored, replayed, forest.matcher, matched)
-    return _named(asked) if cause is Cause.UNRELATED_HISTORY else cause
+    named = cause is Cause.UNRELATED_HISTORY or (
+        cause is Cause.MESSAGE_EDITED and asked.cause == Cause.COMPACTION  # under a new summary
+    )
+    return _named(asked) if named else cause
 
 
 def _named(asked: Request) -> Cause:

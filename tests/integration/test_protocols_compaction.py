@@ -1,0 +1,165 @@
+"""Claude Code before and after it compacts its conversation, as 2.1.197 was seen to do it (prompts cut).
+
+By `/compact` and by itself alike: the summary is asked for at the end of the history, without the last reply;
+then a conversation begins anew, with the summary in its first message and the last messages kept behind it. The
+checksum in the system prompt follows the first message.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.fakes.engine import FakeEngine, Reply
+from tests.integration.servers import shared_server, toy_environment
+
+CONTEXT = """<system-reminder>
+As you answer the user's questions, you can use the following context:
+# currentDate
+Today's date is 2026-11-30.
+</system-reminder>
+"""
+AGENTS = (
+    "<system-reminder>\nAvailable agent types for the Agent tool:\n- claude: Catch-all\n</system-reminder>\n"
+)
+ASK_SUMMARY = (
+    "Your task is to create a detailed summary of the conversation so far. REMINDER: Do NOT call any tools."
+)
+TOOLS = [{"name": "Bash", "description": "Runs a command.", "input_schema": {"type": "object"}}]
+SEALED = {"type": "thinking", "thinking": "Let me look.", "signature": "sig"}
+GO_ON = "Continue the conversation from where it left off without asking the user any further questions."
+
+
+@pytest.fixture(scope="module")
+def served(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[httpx.Client, FakeEngine]]:
+    with (
+        FakeEngine() as engine,
+        shared_server(django_db_blocker, toy_environment(engine)) as url,
+        httpx.Client(base_url=url) as client,
+    ):
+        yield client, engine
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+def resumed(summary: str) -> dict[str, Any]:
+    said = (
+        "This session is being continued from a previous conversation that ran out of context. The summary "
+        f"below covers the earlier portion of the conversation.\n\nSummary:\n{summary}\n\n{GO_ON}"
+    )
+    return {"role": "user", "content": [text(CONTEXT), text(said)]}
+
+
+class ClaudeCode:
+    """One session of it. Every reply calls the tool, except for summaries."""
+
+    def __init__(self, served: tuple[httpx.Client, FakeEngine], prompt: str = "You are an agent.") -> None:
+        self.client, self.engine = served
+        self.session = self.client.post("/sessions", json={"harness": "auto"}).json()["session_id"]
+        self.prompt, self.calls = prompt, 0
+        self.messages: list[Any] = [{"role": "user", "content": [text(AGENTS), text(CONTEXT), text("list")]}]
+
+    def ask(self, reply: dict[str, Any], messages: list[Any], checksum: str) -> httpx.Response:
+        finish = "tool_calls" if "tool_calls" in reply else "stop"
+        self.engine.script(Reply(ids=[104, 105], message=reply, finish=finish))
+        billing = f"x-anthropic-billing-header: cc_version=2.1.197.{checksum}; cc_entrypoint=sdk-cli;"
+        body = {
+            "model": "claude-sonnet-4-5", "max_tokens": 32000, "messages": messages, "tools": TOOLS,
+            "system": [text(billing), text(self.prompt)], "thinking": {"type": "enabled", "budget_tokens": 9},
+        }  # fmt: skip
+        headers = {"user-agent": "claude-cli/2.1.197 (external, sdk-cli)", "x-claude-code-session-id": "s"}
+        path = f"/sessions/{self.session}/v1/messages?beta=true"
+        response = self.client.post(path, json=body, headers=headers)
+        assert response.status_code == 200, response.text
+        return response
+
+    def work(self, checksum: str) -> httpx.Response:
+        """A turn that calls the tool, and the tool's result."""
+        self.calls += 1
+        function = {"name": "Bash", "arguments": '{"command":  "ls"}'}
+        reply = {
+            "role": "assistant", "content": "I look.", "reasoning_content": "Let me look.",
+            "tool_calls": [{"id": f"call_{self.calls}", "type": "function", "function": function}],
+        }  # fmt: skip
+        response = self.ask(reply, self.messages, checksum)
+        result = {
+            "type": "tool_result",
+            "tool_use_id": f"toolu_{self.calls}",
+            "content": f"a{self.calls}.txt",
+        }
+        self.messages += [
+            {"role": "assistant", "content": response.json()["content"]},
+            {"role": "user", "content": [result]},
+        ]
+        return response
+
+    def compact(self, summary: str, checksum: str, kept: int) -> None:
+        """Ask for a summary without the last call, and begin anew with the last messages kept."""
+        reply = {
+            "role": "assistant",
+            "content": f"<analysis>\n</analysis>\n\n<summary>\n{summary}\n</summary>",
+        }
+        asked = {"role": "user", "content": [text(ASK_SUMMARY)]}
+        self.ask(reply, [*self.messages[:-2], asked], checksum)
+        self.messages = [resumed(summary), *self.messages[len(self.messages) - kept :]]
+        if kept:
+            *before, last = self.messages
+            self.messages = [*before, {"role": "user", "content": [*last["content"], text(AGENTS)]}]
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return list(self.client.get(f"/api/sessions/{self.session}/nodes").json()["nodes"])
+
+    def events(self, cause: str) -> list[dict[str, Any]]:
+        told = self.client.get(f"/api/sessions/{self.session}/events").json()["events"]
+        return [event for event in told if event["cause"] == cause]
+
+
+@pytest.mark.parametrize("kept", [0, 2])
+def test_compactions_are_roots_linked_to_what_they_summarise(
+    served: tuple[httpx.Client, FakeEngine], kept: int
+) -> None:
+    harness = ClaudeCode(served)
+    for _ in range(3):
+        harness.work("aaa")
+    for number, checksum in enumerate(("bbb", "ccc")):
+        harness.compact(f"Files were listed, part {number}.", "aaa", kept)
+        harness.work(checksum)
+        harness.work(checksum)
+    told = [
+        (node["attach_kind"], node["parent_seq"], node["cause"], node["root_class"])
+        for node in harness.nodes()
+    ]
+    assert told == [
+        ("root", None, "first_turn", "main"),
+        ("append", 0, None, None),
+        ("append", 1, None, None),
+        ("fork", 1, "message_removed", None),  # asks for the summary
+        ("fork", None, "compaction", "main"),
+        ("append", 4, None, None),
+        ("fork", 4, "message_removed", None),
+        ("fork", None, "compaction", "main"),
+        ("append", 7, None, None),
+    ]
+    compactions = harness.events("compaction")
+    assert [event["compared_seq"] for event in compactions] == [0, 4]
+    assert [event["detail"] for event in compactions] == [
+        "the system prompt of root 0, going on from a summary",
+        "the system prompt of root 4, going on from a summary",
+    ]
+
+
+def test_a_compaction_under_a_new_system_prompt_says_so_itself(
+    served: tuple[httpx.Client, FakeEngine],
+) -> None:
+    harness = ClaudeCode(served, "You are an agent. Branch: main")
+    harness.work("aaa")
+    harness.work("aaa")
+    harness.compact("All is listed.", "aaa", 0)
+    harness.prompt = "You are an agent. Branch: other"
+    harness.work("bbb")
+    [compaction] = harness.events("compaction")
+    assert (compaction["compared_seq"], harness.nodes()[-1]["root_class"]) == (0, "main")
+    assert "it says that it goes on from a summary" in compaction["detail"]
