@@ -88,7 +88,7 @@ def take_riders(*holders: dict[str, Any]) -> dict[str, bytes]:
         for kind in RIDERS:
             if holder.get(kind) is None:
                 continue
-            payload = _decoded(holder[kind], f"meta_info.{kind}")
+            payload = decoded_rider(holder[kind], f"meta_info.{kind}")
             if riders.setdefault(kind, payload) != payload:
                 raise errors.UpstreamInvalidReply(f"invalid engine reply: two sources of {kind} disagree")
             holder[kind] = None
@@ -113,7 +113,8 @@ def _bare(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return {**holder, name: {key: value for key, value in inner.items() if key not in RIDERS}}
 
 
-def _decoded(value: object, name: str) -> bytes:
+def decoded_rider(value: object, name: str) -> bytes:
+    """The bytes of a replay payload."""
     try:
         return base64.b64decode(validation.optional_text(value, name) or "", validate=True)
     except binascii.Error:

@@ -14,6 +14,7 @@ from sessions_app.backends.headers import SESSION_ID
 from sessions_app.backends.http_backend import HttpBackend
 from sessions_app.backends.sampling import COMMON, SamplingNames
 from sessions_app.backends.vllm_reply import chosen_logprobs, common_fields, token_ids
+from sessions_app.backends.vllm_routing import start_field, take_routed_experts
 
 VLLM_NAMES = COMMON | {
     "seed": "seed",
@@ -44,6 +45,7 @@ class VllmGenerate(HttpBackend):
                 **self._sampling.translate(request.body),
                 "logprobs": 1,
                 "skip_special_tokens": False,
+                **start_field(request.routed_experts_start_len),
             },
             "stream": False,
         }
@@ -68,6 +70,7 @@ class VllmGenerate(HttpBackend):
             validation.same_prompt(
                 choice["prompt_token_ids"], "choices[0].prompt_token_ids", request.prompt_ids
             )
+        total = request.prompt_ids.size + ids.size
         return Generation(
             ids=ids,
             logprobs=logprobs,
@@ -75,5 +78,6 @@ class VllmGenerate(HttpBackend):
             response_id=replies.response_id(parsed, "request_id"),
             headers=answer.headers,
             worker=answer.worker,
+            side=take_routed_experts(choice, total, request.routed_experts_start_len),
             **fields,
         )

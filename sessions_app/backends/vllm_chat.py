@@ -16,6 +16,7 @@ from sessions_app.backends.dispatch import Answer, Dispatcher
 from sessions_app.backends.headers import SESSION_ID
 from sessions_app.backends.http_backend import HttpBackend
 from sessions_app.backends.vllm_reply import chosen_logprobs, common_fields, token_ids
+from sessions_app.backends.vllm_routing import take_routed_experts
 from sessions_app.rendering.protocol import Ids
 
 _REMOVED = frozenset({"stream", "stream_options", "input_ids", "chat_template_kwargs"})
@@ -57,16 +58,19 @@ class VllmChat(HttpBackend):
         ids = token_ids(choice, self._vocab_size)
         logprobs = chosen_logprobs(choice, ids)
         fed = _fed(parsed, choice, self._vocab_size)
+        as_sent = np.array_equal(fed, request.prompt_ids)
+        start = request.routed_experts_start_len if as_sent else None
         return Generation(
             ids=ids,
             logprobs=logprobs,
             message=_message(choice),
             response_id=replies.response_id(parsed),
-            prompt_ids=None if np.array_equal(fed, request.prompt_ids) else fed,
+            prompt_ids=None if as_sent else fed,
             reply=parsed,
             reply_text=answer.body.decode(),
             headers=answer.headers,
             worker=answer.worker,
+            side=take_routed_experts(choice, fed.size + ids.size, start),
             **common_fields(parsed, choice, ids, fed.size),
         )
 

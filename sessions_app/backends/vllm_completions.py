@@ -16,6 +16,7 @@ from sessions_app.backends.http_backend import HttpBackend
 from sessions_app.backends.sampling import SamplingNames
 from sessions_app.backends.vllm import VLLM_NAMES
 from sessions_app.backends.vllm_reply import common_fields, logprob_block, named_ids
+from sessions_app.backends.vllm_routing import start_field, take_routed_experts
 from sessions_app.rendering.protocol import Ids
 
 _FORCED = {
@@ -49,6 +50,7 @@ class VllmCompletions(HttpBackend):
             "prompt": request.prompt_ids,
             **self._sampling.translate(request.body),
             **_FORCED,
+            **start_field(request.routed_experts_start_len),
         }
 
     async def generate(self, request: GenerationRequest) -> Generation:
@@ -67,6 +69,7 @@ class VllmCompletions(HttpBackend):
         validation.same_length(ids.size, "token ids", logprobs.size, name)
         fields = common_fields(parsed, choice, ids, request.prompt_ids.size)
         _check_prompt(choice, fields["prompt_tokens"], request.prompt_ids)
+        total = request.prompt_ids.size + ids.size
         return Generation(
             ids=ids,
             logprobs=logprobs,
@@ -74,6 +77,7 @@ class VllmCompletions(HttpBackend):
             response_id=replies.response_id(parsed),
             headers=answer.headers,
             worker=answer.worker,
+            side=take_routed_experts(choice, total, request.routed_experts_start_len),
             **fields,
         )
 

@@ -116,7 +116,7 @@ class Storing:
             ill_formed=replied.ill_formed,
             engine_ms=engine_ms,
             layers=self._layers,
-            start_row=outgoing.routed_experts_start_len,
+            start_row=outgoing.routed_experts_start_len if generation.prompt_ids is None else None,
         )
 
     def _keep_tokens(self, prepared: Prepared, seq: int, completion: Ids) -> None:
