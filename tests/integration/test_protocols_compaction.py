@@ -1,8 +1,8 @@
 """Claude Code before and after it compacts its conversation, as 2.1.197 was seen to do it (prompts cut).
 
-By `/compact` and by itself alike: the summary is asked for at the end of the history, without the last reply;
-then a conversation begins anew, with the summary in its first message and the last messages kept behind it. The
-checksum in the system prompt follows the first message.
+By `/compact` and by itself alike: the summary is asked for at the end of the history, without the last
+reply; then a conversation begins anew, with the summary in its first message and the last messages kept
+behind it. The checksum in the system prompt follows the first message.
 """
 
 from collections.abc import Iterator
