@@ -1,7 +1,8 @@
 """What is old and was handed to training goes; what was not stays, unless somebody says so.
 
 Text can go earlier than tokens: then messages, replies and differences are emptied, and the session can still
-be exported. Open sessions, and what an unfinished export or an open handout needs, are never touched.
+be exported. What an unfinished export or an open handout needs is never touched; an open session only where
+somebody discards it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ _PLAN = f"""
     FROM (SELECT s.*, s.added_tokens + s.generated_tokens AS tokens FROM sessions_app_session s
           WHERE {_OLD} AND {{kind}}) s
 """
+_FREE = f"SELECT s.id FROM sessions_app_session s WHERE s.id = %s AND NOT {IN_USE} FOR UPDATE OF s"
 _NEXT = f"""
     SELECT s.id FROM sessions_app_session s WHERE {_OLD} AND {{kind}} AND {{goes}}
     ORDER BY s.finished_at LIMIT {_BATCH} FOR UPDATE OF s SKIP LOCKED
@@ -90,6 +92,15 @@ def apply(conninfo: str, retention: Retention) -> Outcome:
     for count in _batches(conninfo, retention):
         gone += count
     return replace(planned, sessions=gone, dry_run=False)
+
+
+def discard(conninfo: str, session_id: UUID) -> bool:
+    """Remove one session now, open or not. False where an unfinished export or an open handout needs it."""
+    with psycopg.connect(conninfo) as connection:
+        found = connection.execute(_FREE, (session_id,)).fetchall()
+        if found:
+            _remove(connection, [session_id])
+    return bool(found)
 
 
 def _batches(conninfo: str, retention: Retention) -> Iterator[int]:

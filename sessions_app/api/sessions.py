@@ -1,5 +1,6 @@
 """Sessions over HTTP: create, read, delete; and the raw proxy below a session."""
 
+import asyncio
 import json
 import uuid
 from collections.abc import Mapping
@@ -15,8 +16,10 @@ from sessions_app.api.direct import SESSION_KEY, DirectView, body_of, json_respo
 from sessions_app.api.reading import PARTS, Selection
 from sessions_app.api.runtime import Runtime
 from sessions_app.api.session_options import read_options
+from sessions_app.api.wiring import conninfo
 from sessions_app.protocols.errors import reference_error
 from sessions_app.store import sessions
+from trainer_export.retention import discard
 
 
 class SessionsView(DirectView):
@@ -73,10 +76,11 @@ class SessionView(DirectView):
         return StreamingHttpResponse(chunks, content_type="application/json")
 
     async def delete(self, request: Request, session_id: str) -> HttpResponseBase:
-        """Close and hide the session; its rows stay until retention."""
+        """Close and hide the session; its rows stay until retention, unless an admin discards them."""
         state = runtime.current()
         settings = await access.open_session(state, request, session_id)
-        if not await sessions.delete(state.db, settings.id):
+        gone = await _discarded(state, request, settings.id)
+        if not gone and not await sessions.delete(state.db, settings.id):
             raise errors.SessionNotFound(session_id)
         state.turns.forget(settings.id)
         response = HttpResponse(status=204)
@@ -86,6 +90,17 @@ class SessionView(DirectView):
     def error_body(self, error: errors.TitoError) -> Any:
         """The reference's body."""
         return reference_error(error)
+
+
+async def _discarded(state: Runtime, request: Request, session_id: uuid.UUID) -> bool:
+    """Whether the session is gone for good, because `?discard=true` said so and nothing needs it."""
+    said = request.query_params.get("discard", "false")
+    if said not in ("true", "false"):
+        raise errors.InvalidArgument("discard must be true or false")
+    if said == "false":
+        return False
+    access.require_admin(state, request)
+    return await asyncio.to_thread(discard, conninfo(), session_id)
 
 
 def _selection(request: Request) -> Selection:

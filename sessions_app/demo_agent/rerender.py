@@ -1,8 +1,9 @@
 """What a server that renders the replayed messages would have fed, compared with what this one served.
 
 The render is the server's own: the last request of every path is sent once more, to a session with `healing`
-off, and the ids that were fed there are read back. For a template that only appends, the render of an earlier
-request is a prefix of it, so the first differing id tells which turns of the path would have drifted.
+off, and the ids that were fed there are read back. Such a session is discarded: no export shall find it.
+For a template that only appends, the render of an earlier request is a prefix of it, so the first differing
+id tells which turns of the path would have drifted.
 """
 
 from collections.abc import Sequence
@@ -46,9 +47,11 @@ async def _rendered(server: Server, request: dict[str, Any]) -> list[int]:
     """The ids a session without healing is fed for a request."""
     asked = {key: request[key] for key in ("model", "messages", "tools") if request.get(key) is not None}
     probe = await server.open(healing=False, history_policy="tree", harness="demo", labels={"demo": "render"})
-    await server.ask(probe.id, {**asked, "max_tokens": 1})
-    metadata = (await server.read(probe.id))["metadata"]
-    await server.remove(probe.id)
+    try:
+        await server.ask(probe.id, {**asked, "max_tokens": 1})
+        metadata = (await server.read(probe.id))["metadata"]
+    finally:
+        await server.discard(probe.id)
     ids: list[int] = metadata["accumulated_token_ids"]
     return ids[: metadata["tree"]["nodes"][0][_SPANS][0]]
 

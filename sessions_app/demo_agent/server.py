@@ -74,9 +74,10 @@ class Server:
         async with self._http.post(url, json=body) as reply:
             await _body(reply)
 
-    async def remove(self, session_id: str) -> None:
-        """Close and hide a session."""
-        async with self._http.delete(f"{self.base}/sessions/{session_id}") as reply:
+    async def discard(self, session_id: str) -> None:
+        """Remove a session and all that belongs to it."""
+        url = f"{self.base}/sessions/{session_id}"
+        async with self._http.delete(url, params={"discard": "true"}) as reply:
             await _body(reply)
 
 

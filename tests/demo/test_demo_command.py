@@ -13,6 +13,7 @@ from django.urls import reverse
 from sessions_app.admin.searching import session_ids
 from sessions_app.backends.demo.server import DemoEngine
 from sessions_app.management.commands.demo import ADMIN_PATH
+from sessions_app.models import Session
 from tests.demo.engine import running_demo_engine
 from tests.harness import running_server
 
@@ -67,6 +68,7 @@ def test_agents_work_and_the_table_adds_up(server: str) -> None:
     assert 0 < shown["ids misplaced"] <= shown["generated"]
     group = ended.stdout.partition(f"{server}{ADMIN_PATH}?q=")[2].strip()
     assert session_ids(group).count() == 8
+    assert not Session.objects.filter(labels__contains='"render"').exists(), "what it measured with is gone"
     assert "\x1b" not in ended.stdout, "no bar, no colour, where no terminal watches"
 
 

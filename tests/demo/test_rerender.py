@@ -18,7 +18,7 @@ class Scripted:
 
     def __init__(self, rendered: list[int]) -> None:
         self._rendered = rendered
-        self.removed: list[str] = []
+        self.discarded: list[str] = []
         self.asked: list[dict[str, Any]] = []
 
     async def open(self, **options: Any) -> Opened:
@@ -29,8 +29,8 @@ class Scripted:
         assert session_id == "probe"
         self.asked.append(body)
 
-    async def remove(self, session_id: str) -> None:
-        self.removed.append(session_id)
+    async def discard(self, session_id: str) -> None:
+        self.discarded.append(session_id)
 
     async def read(self, session_id: str, leaf: int | None = None) -> dict[str, Any]:
         if session_id == "probe":
@@ -81,4 +81,4 @@ async def test_the_probe_sends_what_was_sent_and_is_removed() -> None:
     server = Scripted(SERVED[:50])
     await compare(server, "ours")
     assert server.asked == [{"model": "m", "messages": ["said"], "max_tokens": 1}] * 2
-    assert server.removed == ["probe"] * 2
+    assert server.discarded == ["probe"] * 2

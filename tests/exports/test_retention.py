@@ -12,10 +12,15 @@ from django.db import connection
 
 from sessions_app.api.wiring import conninfo
 from sessions_app.models import Message, Session
+from sessions_app.store.pool import Database
 from tests.client import user
 from tests.exports.exporting import export, linear, rows
+from tests.exports.workers import asked
 from tests.fakes.engine import Reply
 from tests.integration.test_cases import says
+from trainer_export.jobs import job as jobs
+from trainer_export.jobs.freeze import freeze
+from trainer_export.jobs.running import on_loop
 from trainer_export.renderers import profile_renderer
 
 
@@ -97,6 +102,33 @@ def test_what_went_on_after_its_export_stays(toy, tmp_path: Path) -> None:
     aged(session)
     assert retention("--days", "30")["kept_sessions"] == 1
     assert here(session)
+
+
+def test_an_admin_discards_a_session_with_all_its_rows(toy, tmp_path: Path) -> None:
+    client, engine = toy
+    session = linear(client, engine)
+    assert client.call("DELETE", f"/sessions/{session}?discard=yes").code == "invalid_argument"
+    assert client.call("DELETE", f"/sessions/{session}?discard=true").status == 204
+    assert not here(session)
+    assert client.call("DELETE", f"/sessions/{session}?discard=true").code == "session_not_found"
+    assert client.chat(session, [user("hello")]).code == "session_not_found"
+    assert export(tmp_path, sessions=[session])["sessions"] == 0
+
+
+def test_what_an_export_needs_is_hidden_and_not_discarded(toy, tmp_path: Path) -> None:
+    client, engine = toy
+    session = linear(client, engine)
+    job = asked(tmp_path, [session], 10**9)
+
+    async def frozen(db: Database) -> None:
+        found = await jobs.load(db, job)
+        assert found is not None
+        await freeze(db, found)
+
+    on_loop(conninfo(), frozen)
+    assert client.call("DELETE", f"/sessions/{session}?discard=true").status == 204
+    assert here(session)
+    assert client.call("GET", f"/sessions/{session}").code == "session_not_found"
 
 
 def test_a_session_without_turns_is_no_loss(toy) -> None:

@@ -1,4 +1,5 @@
-"""Who may report rewards and finish: the session's key while the session is there, the admin always."""
+"""Who may report rewards and finish: the session's key while the session is there, the admin always. Only
+the admin discards."""
 
 from tests.client import Client
 from tests.harness import running_server
@@ -18,6 +19,7 @@ def test_keys_and_the_admin_token() -> None:
             assert stranger.call("POST", url_path, {"value": 1}).code == "session_not_found"
         assert owner.call("POST", f"/sessions/{session}/rewards", {"value": 1}).status == 200
         assert owner.call("POST", f"/sessions/{session}/finish", {}).status == 200
+        assert owner.call("DELETE", f"/sessions/{session}?discard=true").code == "unauthorized"
         assert owner.call("DELETE", f"/sessions/{session}").status == 204
         assert owner.call("POST", f"/sessions/{session}/rewards", {"value": 2}).code == "session_not_found"
         assert admin.call("POST", f"/sessions/{session}/rewards", {"value": 2}).status == 200

@@ -74,7 +74,9 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         error="ReferenceError",
         query={"leaf": {"type": "integer", "minimum": 0}, "node": {"type": "integer", "minimum": 0}},
     ),
-    ("SessionView", "delete"): Operation(reply=None, error="ReferenceError", status=204),
+    ("SessionView", "delete"): Operation(
+        reply=None, error="ReferenceError", status=204, query={"discard": {"type": "boolean"}}
+    ),
     ("SamplesView", "post"): Operation(
         shaped(max_seq_len=COUNT), _BYTES, "ReferenceError",
         media=("application/octet-stream",),
