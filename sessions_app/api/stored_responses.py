@@ -18,6 +18,7 @@ from sessions_app.protocols.responses import RESPONSES
 from sessions_app.protocols.responses.identity import node_of
 from sessions_app.protocols.responses.replying import response_of
 from sessions_app.protocols.responses.stored import asked_of, input_items, item_page
+from sessions_app.protocols.responses.tools import names_of
 from sessions_app.store import attach, read, sessions
 from sessions_app.store.values import PathMessage, SessionSettings
 
@@ -98,9 +99,11 @@ class InputItemsView(StoredResponseView):
 
     async def get(self, request: Request, **named: str) -> HttpResponseBase:
         """A page, the newest item first."""
-        settings, _, path = await self.found(runtime.current(), request, **named)
+        state = runtime.current()
+        settings, seq, path = await self.found(state, request, **named)
+        names = names_of(asked_of(await read.load_asked(state.db, settings.id, seq), path)["tools"])
         query = {name: str(text) for name, text in request.query_params.items()}
-        return json_response(item_page(input_items(settings.id, path), query))
+        return json_response(item_page(input_items(settings.id, path, names), query))
 
 
 class KeyInputItemsView(InputItemsView):

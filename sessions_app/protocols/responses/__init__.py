@@ -2,6 +2,7 @@
 
 reading    a body as a ChatRequest
 items      items as canonical messages
+tools      tools as chat's functions, namespaces included
 identity   ids of responses
 replying   a result as a Response object
 events     a Response as events

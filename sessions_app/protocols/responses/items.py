@@ -13,6 +13,7 @@ from typing import Any
 from sessions_app.errors import InvalidMessages, UnsupportedContent
 from sessions_app.json_text import MessageTexts, text_of
 from sessions_app.protocols.canonical import Canonical, Own
+from sessions_app.protocols.responses.tools import joined_name
 
 _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
@@ -105,7 +106,8 @@ def _other(item: dict[str, Any], kind: str, where: str) -> dict[str, Any]:
 
 
 def _call(item: dict[str, Any], where: str) -> dict[str, Any]:
-    function = {"name": _text(item, "name", where), "arguments": _text(item, "arguments", where)}
+    name = joined_name(item.get("namespace"), _text(item, "name", where))
+    function = {"name": name, "arguments": _text(item, "arguments", where)}
     return {"id": _text(item, "call_id", where), "type": "function", "function": function}
 
 

@@ -14,6 +14,7 @@ from sessions_app.protocols.openai_chat import check_refused_fields, read_templa
 from sessions_app.protocols.responses.identity import id_of_node
 from sessions_app.protocols.responses.items import canonical_messages
 from sessions_app.protocols.responses.replying import items_of
+from sessions_app.protocols.responses.tools import Names, joined_name, kept_beside, names_of, read_tools
 from sessions_app.protocols.sampling import check_sampling
 from sessions_app.store.values import PathMessage
 from sessions_app.turns.values import ChatRequest
@@ -25,7 +26,6 @@ _SAMPLING = (
 )  # fmt: skip
 _KINDS: dict[str, type] = {"include": list, "text": dict, "reasoning": dict, "metadata": dict, "model": str}
 _SAID: dict[Any, str] = {list: "a list", dict: "an object", str: "text"}
-_TOOL_FIELDS = ("type", "name", "description", "parameters")
 _UNSUPPORTED = {
     "conversation": "send previous_response_id or the items themselves",
     "prompt": "send the input itself",
@@ -58,6 +58,7 @@ def read_request(incoming: Incoming) -> ChatRequest:
     messages = [each.message for each in said]
     tools = read_tools(value)
     unchanged = _unchanged(incoming.previous, messages)
+    told = partial(_told, incoming.settings.id, names_of(value.get("tools")))
     return ChatRequest(
         arrival=incoming.arrival,
         body=_chat_body(value, messages, tools),
@@ -68,7 +69,7 @@ def read_request(incoming: Incoming) -> ChatRequest:
         stream=incoming.wants_stream,
         sidecars=Sidecars(said),
         own_params=_own_params(value),
-        own=OwnSpelling("responses", said, partial(_told, incoming.settings.id)),
+        own=OwnSpelling("responses", said, told),
     )
 
 
@@ -82,9 +83,9 @@ def _check_parameters(value: Mapping[str, Any]) -> None:
             raise InvalidArgument(f"{name} must be {_SAID[kind]}")
 
 
-def _told(session_id: UUID, reply: PathMessage) -> list[list[Any]]:
+def _told(session_id: UUID, names: Names, reply: PathMessage) -> list[list[Any]]:
     message, response = loads(reply.body.encode()), id_of_node(session_id, reply.node_seq)
-    return [items_of(message, response, "completed", with_sealed=sealed) for sealed in (False, True)]
+    return [items_of(message, response, "completed", names, with_sealed=sealed) for sealed in (False, True)]
 
 
 def _own_params(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,14 +93,8 @@ def _own_params(value: Mapping[str, Any]) -> dict[str, Any]:
     of the others does not hold, each at its place.
     """
     kept = {name: item for name, item in value.items() if name not in ("input", "instructions", "tools")}
-    tools = [_beside(tool) for tool in value.get("tools") or []]
+    tools = kept_beside(value.get("tools") or [])
     return {**kept, "tools": tools} if any(tools) else kept
-
-
-def _beside(tool: dict[str, Any]) -> dict[str, Any]:
-    if tool.get("type") != "function":
-        return tool
-    return {name: item for name, item in tool.items() if name not in _TOOL_FIELDS}
 
 
 def _begun(value: Mapping[str, Any], previous: Any) -> list[Canonical]:
@@ -128,26 +123,6 @@ def _unchanged(previous: Any, messages: list[dict[str, Any]]) -> list[str]:
     return list(previous) if same else []
 
 
-def read_tools(value: Mapping[str, Any]) -> list[Any] | None:
-    """Function tools as chat knows them; tools that run elsewhere are not offered to the model."""
-    tools = value.get("tools")
-    if not tools:
-        return None
-    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
-        raise InvalidTools("tools must be a list of objects")
-    functions = [_tool(tool, index) for index, tool in enumerate(tools) if tool.get("type") == "function"]
-    return functions or None
-
-
-def _tool(tool: dict[str, Any], index: int) -> dict[str, Any]:
-    if not isinstance(tool.get("name"), str):
-        raise InvalidTools(f"tools[{index}].name must be text")
-    parameters = tool.get("parameters") or {"type": "object", "properties": {}}
-    function = {"name": tool["name"], "description": tool.get("description") or "", "parameters": parameters}
-    strict = {"strict": tool["strict"]} if tool.get("strict") else {}  # false is what chat takes for granted
-    return {"type": "function", "function": {**function, **strict}}
-
-
 def _chat_body(
     value: Mapping[str, Any], messages: list[dict[str, Any]], tools: list[Any] | None
 ) -> dict[str, Any]:
@@ -174,7 +149,9 @@ def _tool_choice(choice: Any) -> dict[str, Any]:
     if not isinstance(choice, dict):
         raise InvalidTools("tool_choice must be text or an object")
     if choice.get("type") == "function":
-        return {"tool_choice": {"type": "function", "function": {"name": choice.get("name")}}}
+        name = choice.get("name")
+        name = joined_name(choice.get("namespace"), name) if isinstance(name, str) else name
+        return {"tool_choice": {"type": "function", "function": {"name": name}}}
     mode = choice.get("mode") if choice.get("type") == "allowed_tools" else None
     return {"tool_choice": mode} if isinstance(mode, str) else {}
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from sessions_app.protocols.responses.identity import response_id
 from sessions_app.protocols.responses.items import sealed
+from sessions_app.protocols.responses.tools import Names, names_of
 from sessions_app.turns.values import TurnResult
 
 _SEALED_REASONING = "reasoning.encrypted_content"
@@ -31,13 +32,14 @@ def output_items(result: TurnResult, asked: Mapping[str, Any]) -> list[dict[str,
     """Reasoning, message, calls."""
     status = "incomplete" if result.generation.finish_reason == "length" else "completed"
     with_sealed = _SEALED_REASONING in (asked.get("include") or ())
-    return items_of(result.message, response_id(result), status, with_sealed=with_sealed)
+    names = names_of(asked.get("tools"))
+    return items_of(result.message, response_id(result), status, names, with_sealed=with_sealed)
 
 
 def items_of(
-    message: Mapping[str, Any], response: str, status: str, *, with_sealed: bool
+    message: Mapping[str, Any], response: str, status: str, names: Names, *, with_sealed: bool
 ) -> list[dict[str, Any]]:
-    """The items of a reply. `response`: the id of its response."""
+    """The items of a reply. `response`: the id of its response; `names`: of functions in namespaces."""
     name = response.removeprefix("resp_")
     reasoning, content = message.get("reasoning_content"), message.get("content")
     calls = [call for call in message.get("tool_calls") or [] if isinstance(call, Mapping)]
@@ -46,7 +48,7 @@ def items_of(
         items.append(_reasoning(reasoning, f"rs_{name}", with_sealed))
     if content or not (reasoning or calls):
         items.append(_message(content or "", f"msg_{name}", status))
-    return items + [_call(call, f"fc_{name}{index}", status) for index, call in enumerate(calls)]
+    return items + [_call(call, f"fc_{name}{index}", status, names) for index, call in enumerate(calls)]
 
 
 def _message(text: str, item_id: str, status: str) -> dict[str, Any]:
@@ -60,13 +62,16 @@ def _reasoning(text: str, item_id: str, with_sealed: bool) -> dict[str, Any]:
     return {"id": item_id, "type": "reasoning", "summary": [], "content": content, **copy}
 
 
-def _call(call: Mapping[str, Any], item_id: str, status: str) -> dict[str, Any]:
+def _call(call: Mapping[str, Any], item_id: str, status: str, names: Names) -> dict[str, Any]:
     function = call.get("function") or {}
+    name = function.get("name") or ""
+    namespace, own = names.get(name, ("", name))
     return {
         "id": item_id,
         "type": "function_call",
         "call_id": call.get("id") or item_id,
-        "name": function.get("name") or "",
+        "name": own,
+        **({"namespace": namespace} if namespace else {}),
         "arguments": function.get("arguments") or "",
         "status": status,
     }

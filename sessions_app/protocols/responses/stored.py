@@ -11,6 +11,7 @@ from uuid import UUID
 from sessions_app.errors import InvalidArgument
 from sessions_app.protocols.responses.identity import id_of_node
 from sessions_app.protocols.responses.replying import items_of
+from sessions_app.protocols.responses.tools import Names, told_tools
 from sessions_app.store.read import Asked
 from sessions_app.store.values import PathMessage
 
@@ -22,16 +23,16 @@ def asked_of(asked: Asked, path: Sequence[PathMessage]) -> dict[str, Any]:
     """What a turn's request said beside its input."""
     own = json.loads(asked.client_params or "{}") if asked.protocol == "responses" else {}
     own.pop("replayed", None)
-    functions = [_told_tool(tool) for tool in json.loads(asked.tools or "null") or ()]
-    tools = _tools(functions, own.get("tools") or [{}] * len(functions))
-    return {**own, "tools": list(tools), "instructions": _instructions(path)}
+    functions = json.loads(asked.tools or "null") or []
+    tools = told_tools(functions, own.get("tools") or [{}] * len(functions))
+    return {**own, "tools": tools, "instructions": _instructions(path)}
 
 
-def input_items(session_id: UUID, path: Sequence[PathMessage]) -> list[dict[str, Any]]:
-    """The items that a path's last reply answered, the earliest first."""
+def input_items(session_id: UUID, path: Sequence[PathMessage], names: Names) -> list[dict[str, Any]]:
+    """The items that a path's last reply answered, the earliest first. `names`: of namespaces' functions."""
     asked = path[:-1] if path and path[-1].generated else path
     instructed = 1 if _instructions(path) is not None else 0
-    return [item for message in asked[instructed:] for item in _items(session_id, message)]
+    return [item for message in asked[instructed:] for item in _items(session_id, message, names)]
 
 
 def item_page(items: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
@@ -69,27 +70,12 @@ def _instructions(path: Sequence[PathMessage]) -> str | None:
     return given if isinstance(given, str) else None
 
 
-def _tools(functions: list[Any], beside: list[Any]) -> Iterator[Any]:
-    """Function tools with what was kept beside them; others stand there whole."""
-    told = iter(functions)
-    for tool in beside:
-        if "type" in tool:
-            yield tool
-        elif (function := next(told, None)) is not None:
-            yield {**function, **tool}
-
-
-def _told_tool(tool: Any) -> Any:
-    function = tool.get("function") if isinstance(tool, dict) else None
-    return {"type": "function", **function} if isinstance(function, dict) else tool
-
-
-def _items(session_id: UUID, stored: PathMessage) -> Iterator[dict[str, Any]]:
+def _items(session_id: UUID, stored: PathMessage, names: Names) -> Iterator[dict[str, Any]]:
     message = json.loads(stored.body)
     name = f"{id_of_node(session_id, stored.node_seq)}_{stored.position}"
     role = message.get("role")
     if role == "assistant":
-        yield from items_of(message, name, "completed", with_sealed=False)
+        yield from items_of(message, name, "completed", names, with_sealed=False)
     elif role == "tool":
         yield {
             "id": name.replace("resp_", "fco_", 1),
