@@ -21,6 +21,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from sessions_app.api import error_counts
 from sessions_app.api.openapi.inspection import DirectSchema
 from sessions_app.errors import (
     MethodNotAllowed,
@@ -211,7 +212,8 @@ def bytes_response(body: bytes, status: int = 200, content_type: str = "applicat
 
 
 def with_error_headers(response: HttpResponseBase, error: TitoError) -> HttpResponseBase:
-    """Machine-readable facts of an error."""
+    """Machine-readable facts of an error, which is counted."""
+    error_counts.count(error.code)
     response[ERROR_CODE] = error.code
     response[RETRYABLE] = response[SHOULD_RETRY] = "true" if error.retryable else "false"
     if error.retry_after_s is not None:

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from rest_framework.request import Request
 
-from sessions_app.api import access, queues, runtime
+from sessions_app.api import access, error_counts, queues, runtime
 from sessions_app.api.direct import DirectView, bytes_response
 from sessions_app.api.runtime import Runtime
 from sessions_app.store import totals
@@ -37,6 +37,7 @@ class MetricsView(DirectView):
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Collected([*_forest(await self._totals(state)), *await _process(state)]))
         body = generate_latest(registry) + generate_latest(state.turns.latencies.registry)
+        body += generate_latest(error_counts.REGISTRY)
         return bytes_response(body, content_type=_CONTENT_TYPE)
 
     async def _totals(self, state: Runtime) -> Totals:

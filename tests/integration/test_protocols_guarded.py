@@ -1,5 +1,6 @@
 """Keys, limits and origins, the same in every protocol and each in its protocol's shape."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +28,8 @@ def engine() -> Iterator[FakeEngine]:
 
 @pytest.fixture(scope="class")
 def closed(engine: FakeEngine, django_db_setup: None, django_db_blocker: Any) -> Iterator[httpx.Client]:
-    environment = toy_environment(engine) | {"TITO_AUTH": "token", "TITO_ADMIN_TOKEN": ADMIN}
+    keys = {"TITO_AUTH": "token", "TITO_ADMIN_TOKEN": ADMIN, "TITO_MAX_BODY_MB": "1"}
+    environment = toy_environment(engine) | keys
     with shared_server(django_db_blocker, environment) as url, httpx.Client(base_url=url) as client:
         yield client
 
@@ -137,3 +139,30 @@ class TestLimits:
         response = ask(limited, path, {**bearer(session), **origin})
         assert (response.status_code, response.headers["X-Tito-Error-Code"]) == (403, "forbidden_origin")
         assert not [name for name in response.headers if name.startswith("access-control")]
+
+
+class TestCounts:
+    def counted(self, client: httpx.Client) -> dict[str, float]:
+        text = client.get("/metrics", headers=bearer(ADMIN)).text
+        found = re.findall(r'^tito_error_answers_total\{code="(\w+)"\} (\S+)$', text, re.MULTILINE)
+        return {code: float(count) for code, count in found}
+
+    def test_refusals_that_leave_no_record_are_counted_by_code(self, closed: httpx.Client) -> None:
+        from sessions_app.models import Record
+
+        before, records = self.counted(closed), Record.objects.count()
+        ask(closed, "messages", bearer("nonsense"))
+        closed.post("/v1/messages", content=b"{}", headers={"content-type": "text/plain"})
+        closed.post("/v1/responses", content=b"{}", headers={"host": "evil.example"})
+        closed.post("/v1/responses", content=bytes(2**20 + 1))
+        closed.get("/no/such/page")
+        codes = "unauthorized", "unsupported_media_type", "invalid_host", "body_too_large", "not_found"
+        after = self.counted(closed)
+        assert {code: after[code] - before.get(code, 0) for code in codes} == dict.fromkeys(codes, 1)
+        assert Record.objects.count() == records
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_the_address_alone_leads_to_the_sessions(closed: httpx.Client, method: str) -> None:
+    response = closed.request(method, "/")
+    assert (response.status_code, response.headers["location"]) == (302, "/admin/sessions_app/session/")
