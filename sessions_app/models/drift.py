@@ -47,7 +47,7 @@ class DriftFinding(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(fields=["session", "node_seq"], name="drift_pk"),
-            known("drift_outcome_known", "outcome", DRIFT_OUTCOMES),
+            known("drift_outcome_known", "outcome", "drift_outcome"),
             models.CheckConstraint(
                 condition=Q(outcome="unknown", reason__isnull=False)
                 | (~Q(outcome="unknown") & Q(reason__isnull=True)),

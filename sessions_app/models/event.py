@@ -39,8 +39,8 @@ class HistoryEvent(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(fields=["session", "id"], name="event_pk"),
-            known("event_kind_known", "kind", EVENT_KINDS),
-            known("event_cause_known", "cause", CAUSES),
+            known("event_kind_known", "kind", "event_kind"),
+            known("event_cause_known", "cause", "cause"),
         ]
 
     def __str__(self) -> str:

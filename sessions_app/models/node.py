@@ -69,8 +69,8 @@ class Node(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(fields=["session", "seq"], name="node_pk"),
-            known("node_attach_kind_known", "attach_kind", ATTACH_KINDS),
-            known("node_cause_known", "cause", CAUSES),
+            known("node_attach_kind_known", "attach_kind", "attach_kind"),
+            known("node_cause_known", "cause", "cause"),
             models.CheckConstraint(
                 condition=Q(parent_seq__isnull=True) | Q(parent_seq__lt=F("seq")), name="node_parent_first"
             ),

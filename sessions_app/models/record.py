@@ -113,9 +113,9 @@ class Record(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(fields=["session", "id"], name="record_pk"),
-            known("record_state_known", "state", RECORD_STATES),
-            known("record_attach_kind_known", "attach_kind", ATTACH_KINDS),
-            known("record_cause_known", "cause", CAUSES),
+            known("record_state_known", "state", "record_state"),
+            known("record_attach_kind_known", "attach_kind", "attach_kind"),
+            known("record_cause_known", "cause", "cause"),
         ]
 
     def __str__(self) -> str:

@@ -107,11 +107,11 @@ class Session(models.Model):
             ),
         ]
         constraints = [
-            known("session_policy_known", "history_policy", HISTORY_POLICIES),
-            known("session_on_nonlinear_known", "on_nonlinear", ON_NONLINEAR),
-            known("session_on_truncated_known", "on_truncated", ON_TRUNCATED),
-            known("session_retry_policy_known", "retry_policy", RETRY_POLICIES),
-            known("session_status_known", "status", SESSION_STATUSES),
+            known("session_policy_known", "history_policy", "history_policy"),
+            known("session_on_nonlinear_known", "on_nonlinear", "on_nonlinear"),
+            known("session_on_truncated_known", "on_truncated", "on_truncated"),
+            known("session_retry_policy_known", "retry_policy", "retry_policy"),
+            known("session_status_known", "status", "session_status"),
             models.UniqueConstraint(
                 fields=["rollout_id", "attempt_id"],
                 name="session_one_per_attempt",

@@ -37,7 +37,7 @@ class WhatIfJob(models.Model):
                 condition=models.Q(state__in=["pending", "running"]),
             ),
         ]
-        constraints = [known("what_if_state_known", "state", WHAT_IF_STATES)]
+        constraints = [known("what_if_state_known", "state", "what_if_state")]
 
     def __str__(self) -> str:
         return f"{self.id.hex} {self.state}"
