@@ -74,9 +74,7 @@ class Handed:
     reward: float | None
 
 
-async def enter(
-    transaction: Transaction, rows: Sequence[Handed], via: str, job: UUID | None = None
-) -> None:
+async def enter(transaction: Transaction, rows: Sequence[Handed], via: str, job: UUID | None = None) -> None:
     """Note what goes out; rows that went out before are fresh again, unless more was reported while they were
     made.
     """

@@ -22,7 +22,10 @@ HAS_TEXT = f"""
              r.raw_reply IS NOT NULL OR r.raw_leading IS NOT NULL OR r.raw_tail IS NOT NULL
              OR r.client_params IS NOT NULL OR r.error_text IS NOT NULL))
      OR EXISTS (SELECT 1 FROM trainer_export_span p WHERE p.session_id = s.id
-             AND p.attributes NOT LIKE '%%{PURGED}%%'))
+             AND p.attributes NOT LIKE '%%{PURGED}%%')
+     OR EXISTS (SELECT 1 FROM trainer_export_trace t
+             JOIN trainer_export_waitingspan w ON w.trace_id = t.trace_id
+             WHERE t.session_id = s.id AND w.body NOT LIKE '%%{PURGED}%%'))
 """
 """Whether a session `s` holds text."""
 
@@ -41,13 +44,18 @@ _EMPTIED = (
     "UPDATE sessions_app_tokencheckpoint SET logprob_texts = NULL ",
     "UPDATE sessions_app_unattachedreply SET logprob_texts = NULL ",
     "UPDATE sessions_app_requesthead SET tools = NULL ",
-    "UPDATE sessions_app_driftfinding SET details = '[]' ",
+    "UPDATE sessions_app_driftfinding SET details = '[]', reason = CASE WHEN reason IS NOT NULL THEN '' END ",
 )
 _STATE = f"""
     SELECT s.status, {HAS_TEXT}, {IN_USE},
         EXISTS (SELECT 1 FROM sessions_app_record r WHERE r.session_id = s.id AND r.state = 'intent')
     FROM sessions_app_session s WHERE s.id = %s FOR UPDATE OF s
 """
+_OF_SESSIONS = "SELECT trace_id FROM trainer_export_trace WHERE session_id = ANY(%s)"
+_NESTED = ("sampling_params", "stream_options", "logit_bias", "generation_config")
+"""Objects of a request's parameters whose members have names of ours or the engine's, not the client's."""
+_TOLD = ("id", "weight_version", "type")
+"""Texts of an engine about its reply that quote nobody."""
 _NAMES = ("id", "name", "type", "kind", "finish_reason", "finish_reasons", "model")
 _SAID = ("input", "output", "prompt", "completion", "messages", "content", "arguments")
 
@@ -89,7 +97,10 @@ def purge(statements: Statements, ids: Sequence[UUID]) -> None:
     for statement in _EMPTIED:
         statements.execute(statement + "WHERE session_id = ANY(%s)", (list(ids),))
     _purge_records(statements, ids)
+    _purge_heads(statements, ids)
     _purge_spans(statements, ids)
+    _purge_origins(statements, ids)
+    purge_waiting(statements, ids)
     forget_replays(statements, ids)
 
 
@@ -131,6 +142,45 @@ def _purge_spans(statements: Statements, ids: Sequence[UUID]) -> None:
     )
 
 
+def _purge_heads(statements: Statements, ids: Sequence[UUID]) -> None:
+    """Variables of templates: numbers and switches stay."""
+    statements.execute(
+        "SELECT session_id, id, template_kwargs FROM sessions_app_requesthead WHERE session_id = ANY(%s)",
+        (list(ids),),
+    )
+    statements.executemany(
+        "UPDATE sessions_app_requesthead SET template_kwargs = %s WHERE session_id = %s AND id = %s",
+        [
+            (_edited(kwargs, _parameters) or "{}", session_id, id)
+            for session_id, id, kwargs in statements.fetchall()
+        ],
+    )
+
+
+def _purge_origins(statements: Statements, ids: Sequence[UUID]) -> None:
+    """What sent the spans: a command line may hold a prompt."""
+    statements.execute(
+        "SELECT session_id, id, body FROM trainer_export_spanorigin WHERE session_id = ANY(%s)",
+        (list(ids),),
+    )
+    statements.executemany(
+        "UPDATE trainer_export_spanorigin SET body = %s WHERE session_id = %s AND id = %s",
+        [(_edited(body, _origin) or "{}", session_id, id) for session_id, id, body in statements.fetchall()],
+    )
+
+
+def purge_waiting(statements: Statements, ids: Sequence[UUID]) -> None:
+    """Spans of these sessions' traces that belong to no session yet: whose they are only shows later."""
+    statements.execute(
+        f"SELECT id, body FROM trainer_export_waitingspan WHERE trace_id IN ({_OF_SESSIONS}) FOR UPDATE",
+        (list(ids),),
+    )
+    statements.executemany(
+        "UPDATE trainer_export_waitingspan SET body = %s WHERE id = %s",
+        [(_edited(body, _waiting), id) for id, body in statements.fetchall()],
+    )
+
+
 def _edited(text: str | None, edit: Callable[[Any], Any]) -> str | None:
     """JSON text after an edit; what cannot be read is not kept."""
     if not text:
@@ -152,18 +202,39 @@ def _reply(reply: Any) -> Any:
     kept = {name: reply[name] for name in ("id", "object", "created", "model", "usage") if name in reply}
     choices = reply.get("choices")
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    choice = {name: first[name] for name in ("index", "finish_reason", "meta_info") if name in first}
+    choice = {name: first[name] for name in ("index", "finish_reason") if name in first}
+    if "meta_info" in first:
+        choice["meta_info"] = _report(first["meta_info"])
     return {**kept, "choices": [choice | {"message": {"role": "assistant", "content": None}}]}
 
 
-def _parameters(value: Any) -> Any:
-    """Numbers, switches and the model's name; null in place of every other text."""
+def _report(value: Any) -> Any:
+    """What an engine reports of a reply: numbers, switches and a few names."""
+    if is_marker(value):
+        return value
+    if isinstance(value, dict):
+        return {name: item if name in _TOLD else _report(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_report(item) for item in value]
+    return None if isinstance(value, str) else value
+
+
+def _parameters(body: Any) -> Any:
+    """Numbers, switches and the model's name; null in place of every other text, and of objects whose members
+    the client named.
+    """
+    if not isinstance(body, dict):
+        return None
+    return {name: item if name == "model" else _parameter(name, item) for name, item in body.items()}
+
+
+def _parameter(name: str, value: Any) -> Any:
     if is_marker(value):
         return None if value[MARKER] == WRAPPED else value
     if isinstance(value, dict):
-        return {name: item if name == "model" else _parameters(item) for name, item in value.items()}
+        return _parameters(value) if name in _NESTED else None
     if isinstance(value, list):
-        return [_parameters(item) for item in value]
+        return [_parameter(name, item) for item in value]
     return None if isinstance(value, str) else value
 
 
@@ -172,10 +243,26 @@ def _entries(entries: Any) -> Any:
     return [{**entry, "attributes": _span(entry.get("attributes") or {})} for entry in entries]
 
 
+def _waiting(span: Any) -> dict[str, Any]:
+    """A waiting span as `_purge_spans` leaves one that has a session."""
+    origin = {**span["origin"], "body": _edited(span["origin"]["body"], _origin) or "{}"}
+    edited = {name: _edited(span[name], _entries) for name in ("events", "links")}
+    attributes = _edited(span["attributes"], _span)
+    return {**span, **edited, "attributes": attributes, "status_description": "", "origin": origin}
+
+
+def _origin(body: Any) -> dict[str, Any]:
+    named = {name: _names(body.get(name) or {}) for name in ("resource", "scope_attributes")}
+    return {**body, **named}
+
+
 def _span(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Names, ids and numbers: what a span is of, and the ids and rewards in it."""
-    kept = {name: value for name, value in attributes.items() if _is_number(value) or _is_name(name)}
-    return {**kept, PURGED: True}
+    return {**_names(attributes), PURGED: True}
+
+
+def _names(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if _is_number(value) or _is_name(name)}
 
 
 def _is_number(value: Any) -> bool:

@@ -16,7 +16,7 @@ from psycopg import sql
 
 from sessions_app.models import Session
 from trainer_export.jobs.filters import IS_EXPORTED
-from trainer_export.purging import HAS_TEXT, IN_USE, forget_replays, purge
+from trainer_export.purging import HAS_TEXT, IN_USE, forget_replays, purge, purge_waiting
 
 _BATCH = 200
 
@@ -117,6 +117,7 @@ def _batches(conninfo: str, retention: Retention) -> Iterator[int]:
 
 def _remove(connection: psycopg.Connection[Any], ids: Sequence[UUID]) -> None:
     """Every row that belongs to these sessions, in whatever table. Foreign keys are checked at the end."""
+    purge_waiting(connection.cursor(), ids)
     for table, column in _owned():
         statement = sql.SQL("DELETE FROM {} WHERE {} = ANY(%s)")
         connection.execute(statement.format(sql.Identifier(table), sql.Identifier(column)), (list(ids),))

@@ -3,10 +3,11 @@
 import json
 from uuid import UUID
 
+import psycopg
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 
-from sessions_app.models import WhatIfJob
+from sessions_app.api.wiring import conninfo
 from tests.client import Client, user
 from tests.exports.exporting import export, linear, rows
 from tests.fakes.engine import FakeEngine, Reply
@@ -55,16 +56,21 @@ def tables_with(text: str) -> list[str]:
 
 
 def purge(session: str) -> bool:
-    with transaction.atomic(), connection.cursor() as cursor:
-        return purge_session(cursor, UUID(session))
+    """In a transaction that ends: exports wait for one that does not."""
+    with psycopg.connect(conninfo()) as own:
+        return purge_session(own.cursor(), UUID(session))
 
 
 def test_no_table_holds_what_was_said(toy, tmp_path) -> None:
     client, engine = toy
     session = spoken(client, engine)
-    WhatIfJob.objects.create(
-        wanted="{}", created_at="2026-01-01T00:00Z", report=json.dumps([{"session_id": session, "a": SECRET}])
-    )
+    report = json.dumps([{"session_id": session, "a": SECRET}])
+    with psycopg.connect(conninfo(), autocommit=True) as own:
+        own.execute(
+            "INSERT INTO sessions_app_whatifjob (id, state, wanted, asked_by, done, cancel_requested, "
+            "created_at, report) VALUES (gen_random_uuid(), 'done', '{}', '', 0, false, now(), %s)",
+            (report,),
+        )
     said = tables_with(SECRET)
     assert {f"sessions_app_{name}" for name in ("message", "record", "requesthead", "whatifjob")} <= set(said)
     assert {"sessions_app_historyevent", "trainer_export_span"} <= set(said)
@@ -93,13 +99,12 @@ def test_what_still_needs_the_text_keeps_it(toy, tmp_path) -> None:
     with pytest.raises(NotPurged, match="is open"):
         purge(session)
     client.call("POST", f"/sessions/{session}/finish", {})
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE sessions_app_record SET state = 'intent' WHERE session_id = %s RETURNING id", [session]
-        )
+    change = "UPDATE sessions_app_record SET state = %s WHERE session_id = %s"
+    with psycopg.connect(conninfo(), autocommit=True) as own:
+        own.execute(change, ("intent", session))
         with pytest.raises(NotPurged, match="in flight"):
             purge(session)
-        cursor.execute("UPDATE sessions_app_record SET state = 'committed' WHERE session_id = %s", [session])
+        own.execute(change, ("committed", session))
     assert purge(session)
     assert client.get(session)["metadata"]["accumulated_token_ids"][:4] == [1, 5, 3, 101]
 
