@@ -12,6 +12,7 @@ from uuid import UUID
 from django.contrib.admin import ShowFacets
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
+from django.forms.widgets import Script
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from unfold.admin import ModelAdmin
@@ -40,7 +41,7 @@ class OperatorAdmin(ModelAdmin):
 
     class Media:
         css = {"all": ["tito/operator.css"]}
-        js = ["tito/operator.js"]
+        js = [Script("tito/operator.js", defer=True)]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """How a list is loaded."""

@@ -98,11 +98,12 @@ class ModelProfileAdmin(OperatorAdmin):
         "backend",
         "backend_url",
         "weight_version",
-        "paused",
+        "paused_shown",
         "pinned",
     )
     list_filter = ("backend", "paused")
     search_fields = ("name",)
+    search_help_text = "Name"
     fieldsets = (
         (None, {"fields": _IDENTITY}),
         ("Rendering", {"fields": _RENDERING}),
@@ -116,6 +117,11 @@ class ModelProfileAdmin(OperatorAdmin):
     def model_shown(self, profile: ModelProfile) -> str:
         """The tokenizer it names."""
         return profile.model or "demo tokenizer"
+
+    @admin.display(description="paused", ordering="paused")
+    def paused_shown(self, profile: ModelProfile) -> str:
+        """Whether new generations wait, for a weight update."""
+        return "yes" if profile.paused else "no"
 
     @admin.display(description="findings")
     def verification_shown(self, profile: ModelProfile) -> SafeString:

@@ -5,6 +5,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -92,12 +93,17 @@ def shown(seeded: tuple[Server, Seeds], django_db_blocker, tmp_path_factory) -> 
                 f"{destination}/{name}", "jsonl", filters=filters, rules=ExportRules(picker="keep_all")
             )
             settled(export_jobs.create(ORM, wanted, "admin", uuid.UUID(name)))
-            look_at(conninfo(), settings.TITO, profile_renderer, uuid.UUID(name), call_help=lambda _: None)
+            worked_on(uuid.UUID(name))
         asked = wanted_of({"matcher": "loose_tool_call", "sessions": [seeds.busy], "renders": "1"})
         WhatIfJob.objects.create(
             pk=uuid.UUID(REPLAY), wanted=json.dumps(asked.as_json()), created_at=timezone.now()
         )
         what_if(REPLAY)
+
+
+def worked_on(job: uuid.UUID) -> None:
+    """What a worker does with an export."""
+    look_at(conninfo(), settings.TITO, profile_renderer, job, call_help=lambda _: None)
 
 
 def reported(server: Server, session: str) -> None:
@@ -174,6 +180,12 @@ def test_lists_are_usable_on_a_phone(visit: Visit, seeds: Seeds) -> None:
     page = visit.go(f"/admin/sessions_app/session/?q={seeds.busy[:10]}")
     page.locator("a", has_text=seeds.busy[:12]).first.click()
     page.wait_for_url(f"**{session_url(seeds.busy)}*")
+
+
+@pytest.mark.parametrize("name", ["session", "node", "what-if", "rewards", "health", "export"])
+def test_no_screen_is_wider_than_a_phone(visit: Visit, seeds: Seeds, name: str) -> None:
+    visit.page.set_viewport_size({"width": 390, "height": 800})
+    assert visit.go(SCREENS[name](seeds)).evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_from_the_list_to_the_reason_of_a_fork(visit: Visit, seeds: Seeds) -> None:
@@ -277,6 +289,31 @@ def test_a_replay_is_asked_for_with_the_form(visit: Visit, seeds: Seeds) -> None
     page.get_by_role("button", name="Replay").click()
     page.wait_for_url(re.compile(r"what-if/[0-9a-f]{32}/"))
     assert "pending" in page.content()
+
+
+def test_an_export_is_run_again_to_the_same_bytes(visit: Visit) -> None:
+    page = visit.go(SCREENS["export"](None))
+    digests = page.locator("td code", has_text=re.compile("^[0-9a-f]{64}$")).all_inner_texts()
+    page.get_by_role("link", name="Run again").click()
+    page.get_by_role("button", name="Run again").click()
+    page.wait_for_url(re.compile("/change/$"))
+    said = page.get_by_text(re.compile("ran the export again as [0-9a-f]{32}")).first.inner_text()
+    copy = re.search("[0-9a-f]{32}", said.partition(" as ")[2])
+    assert copy is not None
+    with ThreadPoolExecutor(1) as apart:  # Playwright's loop runs in this thread
+        apart.submit(worked_on, uuid.UUID(copy.group())).result()
+    page = visit.go(f"/admin/trainer_export/exportjob/{copy.group()}/change/")
+    assert digests
+    assert page.locator("td code", has_text=re.compile("^[0-9a-f]{64}$")).all_inner_texts() == digests
+
+
+def test_filters_are_opened_by_keyboard(visit: Visit, seeds: Seeds) -> None:
+    page = visit.go("/admin/sessions_app/session/")
+    choice = page.get_by_text("rolled back")
+    assert not choice.is_visible()
+    page.get_by_role("button", name="Filters").focus()
+    page.keyboard.press("Enter")
+    choice.wait_for(state="visible")
 
 
 def test_everything_is_reached_by_keyboard(visit: Visit, seeds: Seeds) -> None:

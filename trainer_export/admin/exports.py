@@ -48,6 +48,11 @@ class ExportJobAdmin(ReadOnlyAdmin):
     )
     list_filter = ("state", "format", "shape", "source", "created_at")
     search_fields = ("id",)
+    search_help_text = "Beginning of an export's id"
+    when_empty = (
+        "Choose sessions in their list and Export chosen sessions, or run `manage.py export_samples`, "
+        "or POST /exports."
+    )
     sortable_by = ("created_at",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:

@@ -48,6 +48,7 @@ class TraceAdmin(SessionRowAdmin):
         "last_received_at",
     )
     list_filter = ("last_received_at",)
+    when_empty = "OpenTelemetry spans sent to POST /v1/traces make them: see docs/triplets.md."
 
     def get_urls(self) -> list[URLPattern]:
         """A trace is named by its session and its id."""

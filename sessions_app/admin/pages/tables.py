@@ -6,11 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
+from django.db.models.functions import Left
 
 from sessions_app.models import HistoryEvent, Record, Reward
 
 SHOWN = 100
 """Lines of a table on a page; the list of its model has all of them."""
+_TOLD = 160
+"""Characters of an error in a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class RecordLine:
     generated_tokens: int | None
     engine_ms: float | None
     arrived_at: datetime
+    told: str | None
+    """The beginning of what the client was told of an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,7 @@ _REWARD = ("id", "node_seq", "name", "value", "weight", "source", "created_at")
 def record_lines(session_id: Any, **conditions: Any) -> list[RecordLine]:
     """The newest records under conditions."""
     rows = _newest(Record.objects.filter(session=session_id, **conditions))
-    return [RecordLine(*row) for row in rows.values_list(*_RECORD)[:SHOWN]]
+    return [RecordLine(*row) for row in rows.values_list(*_RECORD, Left("error_text", _TOLD))[:SHOWN]]
 
 
 def event_lines(session_id: Any, **conditions: Any) -> list[EventLine]:
