@@ -44,5 +44,7 @@ def pack_logprobs(values: Logprobs) -> PackedLogprobs:
 
 
 def unpack_logprobs(data: bytes | memoryview, width: int) -> Logprobs:
-    """The values as float64, shape (n,)."""
-    return np.frombuffer(data, dtype="<f4" if width == 4 else "<f8").astype(np.float64)
+    """The values as read-only float64, shape (n,)."""
+    values = np.frombuffer(data, dtype="<f4" if width == 4 else "<f8").astype(np.float64)
+    values.setflags(write=False)
+    return values

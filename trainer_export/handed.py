@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from sessions_app.json_text import storable
 from sessions_app.store.pool import Transaction
 
 _LONGEST_STATUS = 20
@@ -91,7 +92,7 @@ def _columns(rows: Sequence[Handed]) -> dict[str, object]:
         "next_seqs": [row.known.next_seq for row in rows],
         "rollouts": [row.rollout_id for row in rows],
         "groups": [row.group_id for row in rows],
-        "statuses": [row.status[:_LONGEST_STATUS] for row in rows],
+        "statuses": [storable(row.status)[:_LONGEST_STATUS] for row in rows],
         "tokens": [row.tokens for row in rows],
         "trained": [row.trained for row in rows],
         "rewards": [row.reward for row in rows],

@@ -61,6 +61,14 @@ def packed(rows: int, layers: int, k: int, start: int = 0) -> dict[str, str]:
     return {"routed_experts": base64.b64encode(values.tobytes()).decode()}
 
 
+@pytest.mark.parametrize("status", ["\ud800", "a\x00"])
+def test_a_status_that_no_column_can_hold_is_passed_on_all_the_same(tmp_path: Path, status: str) -> None:
+    hook = "tests.samples.hook_functions.odd_status"
+    with toy_server(tmp_path, TITO_SAMPLE_POSTPROCESSOR=hook) as (client, engine):
+        rows = samples(client, forked(client, engine), {"metadata": {"status": status}})
+    assert [row["status"] for row in rows] == [status, status]
+
+
 def test_replay_rows_of_every_turn_reach_the_trainer(tmp_path: Path) -> None:
     with toy_server(tmp_path, TITO_ROUTING_REPLAY="1", TITO_R3_LAYERS="2") as (client, engine):
         engine.script(

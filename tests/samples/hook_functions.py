@@ -107,3 +107,9 @@ def hidden_coroutine(leaves: list[Any], session_metadata: dict[str, Any]) -> Any
 
 
 NOT_CALLABLE = 3
+
+
+def odd_status(samples: list[Any], session_metadata: dict[str, Any]) -> list[Any]:
+    for sample in samples:
+        sample.status = session_metadata["agent"]["status"]
+    return samples

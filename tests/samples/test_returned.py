@@ -20,8 +20,9 @@ from trainer_export.samples.codec import encode_samples
 from trainer_export.samples.hooks import Hooks, resolve_hooks
 from trainer_export.samples.native import SessionRows, session_rows
 from trainer_export.samples.payload import samples_payload
-from trainer_export.samples.sample import Sample, Span
+from trainer_export.samples.sample import PrefixCacheInfo, Sample, Span
 from trainer_export.samples.validate import problems
+from trainer_export.samples.values import Speculative
 from trainer_export.samples.weights import weigh
 
 FOREST = forest_of(turn(0, None, [1], [2, 3]), turn(1, 0, [1], [4, 5]), turn(2, 0, [9], [6]))
@@ -60,6 +61,13 @@ def made(chosen: Hooks) -> SessionRows:
     count = result.report.count
     assert count.generated == count.trained + sum(count.masked.values()) == 5
     return result
+
+
+def nested(depth: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(depth):
+        value = {"x": value}
+    return value
 
 
 def refusal(chosen: Hooks) -> str:
@@ -215,6 +223,11 @@ def test_fields_of_another_kind_are_refused_everywhere(chosen: Hooks, text: str)
         ({"status": "weird"}, "status must be one of pending, completed, truncated, aborted, got 'weird'"),
         ({"response": None}, "response must be text, got NoneType"),
         ({"reward": object()}, "samples cannot be written as JSON: "),
+        ({"metadata": nested(500)}, "samples cannot be written as JSON: "),
+        ({"prefix_cache_info": PrefixCacheInfo("x")}, "cached_tokens must be a whole number from 0, got 'x'"),
+        ({"prefix_cache_info": PrefixCacheInfo(0, -1)}, "total_prompt_tokens must be a whole number from 0"),
+        ({"prefix_cache_info": PrefixCacheInfo(2**63)}, "cached_tokens must be a whole number from 0"),
+        ({"spec_info": Speculative(1.5)}, "accepted must be a whole number from 0, got 1.5"),
         ({"weight_versions": [{1, 2}]}, "samples cannot be written as JSON: "),
     ],
 )
@@ -232,6 +245,58 @@ def test_what_no_native_row_can_hold_is_refused_there(values: dict[str, Any], te
 )  # fmt: skip
 def test_odd_values_that_can_be_held_are(values: dict[str, Any]) -> None:
     made(setting(**values))
+
+
+def test_metadata_that_hold_themselves_are_refused_as_samples() -> None:
+    def loop(samples: list[Sample], session_metadata: Any) -> list[Sample]:
+        session_metadata["self"] = session_metadata
+        return samples
+
+    payload = samples_payload(FOREST, SamplesArguments(), hooks(loop), RULES)
+    with pytest.raises(SamplesFailed, match="samples cannot be written as JSON"):
+        encode_samples(payload)
+
+
+def test_a_picker_that_empties_its_list_has_picked_nothing() -> None:
+    def emptying(leaves: list[Sample], session_metadata: Any) -> list[Sample]:
+        chosen = leaves[:1]
+        leaves.clear()
+        return chosen
+
+    result = made(replace(KEEP_ALL, picker=emptying))
+    assert [(one.leaf, one.reason) for one in result.report.dropped] == [(2, "not_picked")]
+
+
+def test_facts_are_taken_before_the_picker_sees_a_sample() -> None:
+    def careless(leaves: list[Sample], session_metadata: Any) -> list[Sample]:
+        for sample in leaves:
+            sample.spans = ()
+        return leaves
+
+    assert made(replace(KEEP_ALL, picker=careless)).report.count.trained == 5
+
+
+def test_a_sample_that_claims_another_leaf_leaves_its_own_out() -> None:
+    def claiming(samples: list[Sample], session_metadata: Any) -> list[Sample]:
+        samples[0].leaf = samples[1].leaf
+        return samples
+
+    result = made(hooks(claiming))
+    assert [(one.leaf, one.reason) for one in result.report.dropped] == [(1, "postprocessor_dropped")]
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("nothing to say")
+
+
+@pytest.mark.parametrize(("error", "said"), [(Mute(), "Mute"), (ValueError("x" * 20_000), "x" * 10_000)])
+def test_an_exception_that_cannot_be_told_is_named_and_a_long_one_cut(error: Exception, said: str) -> None:
+    def raising(samples: list[Sample], session_metadata: Any) -> list[Sample]:
+        raise error
+
+    expected = f"session sample hook failed (picker=keep_all, postprocessor=ours): {said}"
+    assert refusal(hooks(raising)) == expected
 
 
 def test_a_mask_set_on_the_wire_is_passed_on_as_it_is() -> None:

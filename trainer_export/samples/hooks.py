@@ -18,6 +18,7 @@ from trainer_export.samples.returned import check_returned, facts_of
 from trainer_export.samples.sample import Sample
 from trainer_export.samples.values import JsonObject
 
+_LONGEST_TEXT = 10_000
 Hook = TypeVar("Hook", Picker, Postprocessor)
 
 
@@ -25,7 +26,8 @@ Hook = TypeVar("Hook", Picker, Postprocessor)
 class HookResult:
     """What a picker kept and a post-processor made of it."""
 
-    picked: list[Sample]
+    picked: frozenset[int]
+    """Leaves, by seq."""
     rows: list[Sample]
 
 
@@ -40,23 +42,32 @@ class Hooks:
 
     def run(self, samples: list[Sample], session_metadata: JsonObject) -> HookResult:
         """Picks and post-processes. Raises SamplesFailed for whatever a hook does wrong."""
+        facts = {id(sample): facts_of(sample) for sample in samples}
         try:
             picked = pick(self.picker, samples, session_metadata)
-            facts = facts_of(picked)
-            rows = _returned(self.postprocessor(list(picked), session_metadata))
+            known = {facts[id(sample)].leaf.last.seq: facts[id(sample)] for sample in picked}
+            rows = _returned(self.postprocessor(picked, session_metadata))
             for row in rows:
-                check_returned(row, facts)
+                check_returned(row, known)
         except BaseException as error:  # hooks run in threads: what ends a thread must not end the server
             raise SamplesFailed(
                 f"session sample hook failed (picker={self.picker_name}, "
-                f"postprocessor={self.postprocessor_name}): {error}"
+                f"postprocessor={self.postprocessor_name}): {_text_of(error)}"
             ) from error
-        return HookResult(picked, rows)
+        return HookResult(frozenset(known), rows)
+
+
+def _text_of(error: BaseException) -> str:
+    """What an exception says, cut; its name where it cannot even say it."""
+    try:
+        return str(error)[:_LONGEST_TEXT]
+    except Exception:
+        return type(error).__name__
 
 
 def pick(picker: Picker, samples: list[Sample], session_metadata: JsonObject) -> list[Sample]:
     """A picker's choice, if it is one. Raises ValueError and TypeError in the contract's words."""
-    picked = _iterated(picker(samples, session_metadata))
+    picked = _iterated(picker(list(samples), session_metadata))
     chosen = [id(sample) for sample in picked]
     if len(set(chosen)) != len(chosen) or not {id(sample) for sample in samples}.issuperset(chosen):
         raise ValueError(

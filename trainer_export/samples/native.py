@@ -110,15 +110,13 @@ def _report(
 
 
 def _dropped(gathered: Gathered) -> dict[int, DroppedLeaf]:
-    raw, picked, kept = (
-        {sample.leaf.last.seq for sample in samples}
-        for samples in (gathered.raw, gathered.picked, gathered.rows)
-    )
+    kept = {sample.leaf.last.seq for sample in gathered.rows}
     dropped = {}
     for leaf in gathered.leaves:
         seq = leaf.last.seq
         if seq not in kept:
-            dropped[seq] = _dropped_leaf(leaf, over_budget=seq not in raw, picked=seq in picked)
+            over_budget = seq not in gathered.fitting
+            dropped[seq] = _dropped_leaf(leaf, over_budget=over_budget, picked=seq in gathered.picked)
     return dropped
 
 

@@ -36,9 +36,10 @@ class Gathered:
     """Every step from leaves to rows, for whoever has to account for what is gone."""
 
     leaves: list[Leaf]
-    raw: list[Sample]
-    """Leaves that the token budget leaves something of."""
-    picked: list[Sample]
+    fitting: frozenset[int]
+    """Seqs of those that the token budget leaves something of."""
+    picked: frozenset[int]
+    """Seqs of those that the picker kept."""
     rows: list[Sample]
     session_metadata: JsonObject
 
@@ -71,18 +72,19 @@ def gather(
     """Leaves, raw samples, and what the hooks make of them; no hook runs on nothing."""
     leaves = leaves_of(forest)
     raw = raw_samples(forest, leaves, replace(rules, max_seq_len=arguments.max_seq_len), cache)
+    fitting = frozenset(sample.leaf.last.seq for sample in raw)
     metadata = dict(forest.metadata)
     if forest.policy == "rollback":
         for sample in raw:
             ride_along(sample, forest.finish_metadata)
-        return Gathered(leaves, raw, raw, raw, metadata)
+        return Gathered(leaves, fitting, fitting, raw, metadata)
     agent = agent_metadata(forest, arguments.metadata)
     if agent is not None:
         metadata["agent"] = agent
     if not raw:
-        return Gathered(leaves, raw, [], [], metadata)
+        return Gathered(leaves, fitting, fitting, [], metadata)
     result = hooks.run(raw, metadata)
-    return Gathered(leaves, raw, result.picked, result.rows, metadata)
+    return Gathered(leaves, fitting, result.picked, result.rows, metadata)
 
 
 def agent_metadata(forest: SessionForest, given: Any) -> Any:

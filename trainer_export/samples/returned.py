@@ -4,7 +4,7 @@ What it may not change are facts: the leaf, where its completions stand and why 
 they were whatever it did to them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -28,13 +28,13 @@ class Facts:
     stop: Stop | None
 
 
-def facts_of(samples: Sequence[Sample]) -> dict[int, Facts]:
-    """By leaf."""
-    return {sample.leaf.last.seq: Facts(sample.leaf, sample.spans, sample.stop) for sample in samples}
+def facts_of(sample: Sample) -> Facts:
+    """To be taken before any hook has seen the sample."""
+    return Facts(sample.leaf, sample.spans, sample.stop)
 
 
 def check_returned(row: Any, facts: Mapping[int, Facts]) -> None:
-    """Raises TypeError and ValueError, and AttributeError for a sample that lacks a field."""
+    """`facts`: by leaf. Raises TypeError, ValueError, and AttributeError for a sample that lacks a field."""
     if not isinstance(row, Sample):
         raise TypeError(f"postprocessor must return samples, got {type(row).__name__}")
     for field in fields(Sample):

@@ -2,15 +2,18 @@
 written. The reply of `POST …/samples` is not checked so: there a hook's word is passed on.
 """
 
+from dataclasses import asdict
+
 import numpy as np
 
-from sessions_app.errors import SamplesFailed
+from sessions_app.errors import InvalidJson, SamplesFailed
 from sessions_app.json_text import dumps
 from trainer_export.samples.codec.tensors import tensors_of
 from trainer_export.samples.sample import Sample
 from trainer_export.samples.values import Status
 
 _LARGEST_ID = np.iinfo(np.int32).max
+_COUNTED = 2**63
 
 
 def settle(sample: Sample) -> None:
@@ -26,6 +29,7 @@ def settle(sample: Sample) -> None:
     sample.loss_mask = np.ones(sample.response_length, np.uint8) if mask is None else mask
     sample.rollout_log_probs = np.zeros(sample.response_length) if logprobs is None else logprobs
     _check_replay(sample)
+    _check_counts(sample)
     _check_words(sample)
 
 
@@ -36,6 +40,13 @@ def _check_replay(sample: Sample) -> None:
             raise SamplesFailed(f"{name} has {len(rows)} rows for {len(sample.tokens)} tokens")
 
 
+def _check_counts(sample: Sample) -> None:
+    counted = asdict(sample.prefix_cache_info) | (asdict(sample.spec_info) if sample.spec_info else {})
+    for name, value in counted.items():
+        if type(value) is not int or not 0 <= value < _COUNTED:
+            raise SamplesFailed(f"{name} must be a whole number from 0, got {value!r:.40}")
+
+
 def _check_words(sample: Sample) -> None:
     if str(sample.status) not in tuple(Status):
         raise SamplesFailed(f"status must be one of {', '.join(Status)}, got {str(sample.status)[:40]!r}")
@@ -44,5 +55,5 @@ def _check_words(sample: Sample) -> None:
     told = {name: value for name, value in sample.metadata.items() if name != "accumulated_token_ids"}
     try:
         dumps([told, sample.reward, list(sample.weight_versions)])
-    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+    except (AttributeError, InvalidJson, TypeError, ValueError, RecursionError) as error:
         raise SamplesFailed(f"samples cannot be written as JSON: {error}") from None

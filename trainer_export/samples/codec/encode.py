@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sessions_app.errors import SamplesFailed
+from sessions_app.errors import InvalidJson, SamplesFailed
 from sessions_app.json_text import dumps
 from trainer_export.samples.codec.fields import META
 from trainer_export.samples.codec.safetensors import Array, write
@@ -42,7 +42,7 @@ def _meta(payload: SamplesPayload, entries: list[JsonObject]) -> bytes:
     }
     try:
         return dumps(meta)
-    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+    except (AttributeError, InvalidJson, TypeError, ValueError, RecursionError) as error:
         raise SamplesFailed(f"samples cannot be written as JSON: {error}") from None
 
 
