@@ -89,6 +89,26 @@ def test_a_newline_that_the_bridge_loses_is_put_back(family: str) -> None:
     assert text_after(family, "a1\n</assistant>", turn, [NEXT]).startswith("\n<user>\nq2")
 
 
+@pytest.mark.parametrize(
+    ("family", "said"), [("laguna-xs.2", "a1\n"), ("laguna-xs-2.1", "a1"), ("qwen3", "a1")]
+)
+def test_a_close_that_was_served_whole_is_not_doubled(family: str, said: str) -> None:
+    """An engine may hand on what follows the stop token."""
+    end = "</assistant>\n" if family.startswith("laguna") else "<|im_end|>\n"
+    turn: Message = {"role": "assistant", "content": "a1"}
+    assert text_after(family, f"{said}{end}", turn, [NEXT]).startswith(
+        "<user>" if family.startswith("laguna") else "<|im_start|>user"
+    )
+
+
+@pytest.mark.parametrize(("said", "missing"), [("a1", "\n</assistant>\n"), ("a1\n", "</assistant>\n")])
+def test_what_a_cut_turn_lacks_in_front_of_its_stop_token_is_added(said: str, missing: str) -> None:
+    renderer = of("laguna-xs.2")
+    served = np.concatenate([renderer.render([USER], None), renderer.encode(said)])
+    extension = renderer.extend(served, {"role": "assistant", "content": "a1"}, [NEXT], None, cut=True)
+    assert renderer.decode(extension.ids).startswith(f"{missing}<user>")
+
+
 @pytest.mark.parametrize("family", ["glm-4.5", "glm-5", "glm-5.1", "glm-5.3"])
 def test_a_turn_without_its_stop_token_is_followed_by_the_opener_alone(family: str) -> None:
     said = "<think></think>a1" if family == "glm-5" else "a1"

@@ -137,9 +137,9 @@ class PackageRenderer:
         *,
         cut: bool = False,
     ) -> Extension:
-        """See Renderer. A turn that was cut is closed either way."""
+        """See Renderer."""
         kind = (bool(calls_of(last_message)), bool(served.size) and int(served[-1]) in self.stop_token_ids)
-        if kind in self._believed:
+        if not cut and kind in self._believed:
             try:
                 extension = self._by_bridge(served, new_messages, tools)
             except RendererRefused:
@@ -147,7 +147,7 @@ class PackageRenderer:
             else:
                 if not self._keeps_wrong_opener(served, extension):
                     return extension
-        return self._by_rendering(served, last_message, new_messages, tools)
+        return self._by_rendering(served, last_message, new_messages, tools, cut=cut)
 
     def _keeps_wrong_opener(self, served: Ids, extension: Extension) -> bool:
         """The turn ended with the opener of another message than the one that follows."""
@@ -162,6 +162,8 @@ class PackageRenderer:
         start = self._start_of_turn(served)
         left = served[max(0, start - self._header.size - _LEFT_OF_TURN) : start].tolist()
         turn = served[start:].tolist()
+        if self.stop_token_ids.intersection(turn[:-1]) and turn[-1] not in self.stop_token_ids:
+            raise RendererRefused(_REFUSED, "the engine handed on what follows the stop token")
         return self._extension([*left, *turn], self._bridged(left, turn, new_messages, tools))
 
     def _by_rendering(
@@ -170,8 +172,10 @@ class PackageRenderer:
         last_message: Message,
         new_messages: Sequence[Message],
         tools: Sequence[Tool] | None,
+        *,
+        cut: bool = False,
     ) -> Extension:
-        close, delta = self._seams.between(last_message, new_messages, tools)
+        close, delta = self._seams.between(last_message, new_messages, tools, cut=cut)
         return self._joint.join(served, close, delta)
 
     def _bridged(

@@ -51,9 +51,15 @@ class FamilySeams:
         self._lock = threading.Lock()
 
     def between(
-        self, last_message: Message, new: Sequence[Message], tools: Sequence[Tool] | None
+        self,
+        last_message: Message,
+        new: Sequence[Message],
+        tools: Sequence[Tool] | None,
+        *,
+        cut: bool = False,
     ) -> tuple[Ids, Ids]:
         """The close of a turn like this one, and what these messages and a generation prompt add behind it.
+        Where a turn of text was cut, with what the family prints in front of the stop token.
 
         Raises RendererRefused where the new messages change how the turn or what it answers is printed.
         """
@@ -65,6 +71,8 @@ class FamilySeams:
             raise RendererRefused("template_not_append_only", str(error)) from error
         behind = self._behind_turn(told, whole)
         start, end = self._close_in(told, behind)
+        if cut and not calls_of(last_message):
+            start = 0
         return ids_array(behind[start:end]), ids_array(behind[end:])
 
     def _told(self, turn: Message, tools: Sequence[Tool] | None) -> _Told:

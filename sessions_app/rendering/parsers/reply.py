@@ -25,6 +25,13 @@ class ToolCall:
     id: str | None = None
     """The id the model gave it, in the formats that carry one."""
 
+    def __post_init__(self) -> None:
+        """Raises MalformedCalls for a name that is no text: half a surrogate pair, escaped."""
+        try:
+            self.name.encode()
+        except UnicodeEncodeError:
+            raise MalformedCalls("the name of a tool call is no text") from None
+
 
 class MalformedCalls(Exception):
     """The text has the marks of tool calls and breaks their grammar."""
