@@ -6,7 +6,7 @@ fed.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,11 @@ _SUMMARY = re.compile(
     r"\b(?:summari[sz]e|create|write|provide)\b.{0,60}\b(?:conversation|session|summary)\b", re.I | re.S
 )
 _PROBE = re.compile(r"(?:quota|ping|test|hi|hello|count)[.!?]?", re.I)
-_RESUMED = re.compile(r"session is being continued from a previous conversation", re.I)
+_RESUMED = re.compile(
+    r"session is being continued from a previous conversation"
+    r"|another language model started to solve this problem and produced a summary",
+    re.I,
+)
 _CONTINUED = re.compile(
     rf"{_RESUMED.pattern}|<(?:conversation_)?summary>"
     r"|summary of (?:the|our) (?:previous |earlier )?conversation",
@@ -36,6 +40,7 @@ _SUBAGENT = re.compile(r"\byou are\b[^.\n]{0,100}\bsub-?agent\b", re.I)
 _AGENT_HEADERS = ("x-tito-agent", "x-openai-subagent", "x-agent-name")
 _SUBAGENT_HEADER = "x-openai-subagent"
 BY_ITS_OWN_WORDS = "its system prompt calls it a sub-agent"
+SUMS_UP = "no tools, and its last message asks for a summary of what came before"
 _READ = 4000
 """Characters of a prompt that the rules look at."""
 
@@ -72,7 +77,7 @@ def label_root(
     earlier: Sequence[EarlierRoot],
 ) -> RootLabel:
     """The label of a new root. `parameters`: the request in OpenAI chat form."""
-    system, opening = system_text(messages), without_reminders(_first_user_text(messages))
+    system, opening = system_text(messages), next(_opening_texts(messages), "")
     agent = agent_of(system, headers)
     side = _side_evidence(system, opening, messages, parameters)
     if side is not None:
@@ -84,7 +89,7 @@ def label_root(
     mains = [root for root in earlier if root.root_class in (None, MAIN)]
     if not mains:
         return RootLabel(MAIN, "the first conversation of its session", agent)
-    compacted = _compacted(system, opening, agent, earlier, mains[-1])
+    compacted = _compacted(system, summary_of(messages), agent, earlier, mains[-1])
     if compacted is not None:
         return compacted
     same = [root for root in mains if _alike(root.system, system)]
@@ -94,20 +99,25 @@ def label_root(
     return RootLabel(MAIN, f"the system prompt of root {same[-1].seq}", agent)
 
 
+def summary_of(messages: Sequence[Message]) -> str | None:
+    """The message before the first reply that stands for an earlier conversation, if there is one."""
+    return next((text for text in _opening_texts(messages) if _CONTINUED.search(text[:_READ])), None)
+
+
 def _compacted(
-    system: str, opening: str, agent: str | None, earlier: Sequence[EarlierRoot], latest: EarlierRoot
+    system: str, summary: str | None, agent: str | None, earlier: Sequence[EarlierRoot], latest: EarlierRoot
 ) -> RootLabel | None:
     """The label of a conversation that goes on from a summary of an earlier one, be it a sub-agent's. Under
-    a new system prompt it must say so itself. `latest`: main root.
+    a new system prompt it must say so in plain words. `latest`: main root.
     """
-    if not _CONTINUED.search(opening[:_READ]):
+    if summary is None:
         return None
     same = [root for root in earlier if root.root_class != SIDE and _alike(root.system, system)]
     if same:
         evidence = f"the system prompt of root {same[-1].seq}, going on from a summary"
         root_class = same[-1].root_class or MAIN
         return RootLabel(root_class, evidence, agent, Cause.COMPACTION, same[-1].seq)
-    if _RESUMED.search(opening[:_READ]):
+    if _RESUMED.search(summary[:_READ]):
         evidence = f"it says that it goes on from a summary; the latest main root is {latest.seq}"
         return RootLabel(MAIN, evidence, agent, Cause.COMPACTION, latest.seq)
     return None
@@ -147,11 +157,23 @@ def _side_evidence(
             return "no tools, and the prompt asks for a title"
     if _SUMMARY.search(system[:_READ]):
         return "no tools, and the system prompt asks for a summary"
-    return None
+    return SUMS_UP if _sums_up(messages) else None
 
 
-def _first_user_text(messages: Sequence[Message]) -> str:
-    return next((_text(message) for message in messages if message.get("role") == "user"), "")
+def _sums_up(messages: Sequence[Message]) -> bool:
+    """Whether a conversation that was held is asked for its summary."""
+    last = messages[-1] if messages else {}
+    held = any(message.get("role") == "assistant" for message in messages)
+    return held and last.get("role") == "user" and _SUMMARY.search(_text(last)[:_READ]) is not None
+
+
+def _opening_texts(messages: Sequence[Message]) -> Iterator[str]:
+    """What users said before the first reply, without reminders."""
+    for message in messages:
+        if message.get("role") == "assistant":
+            return
+        if message.get("role") == "user":
+            yield without_reminders(_text(message))
 
 
 def _text(message: Message) -> str:

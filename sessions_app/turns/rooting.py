@@ -1,18 +1,23 @@
 """The label of a new root, and what it says about why the turn attached nowhere."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from uuid import UUID
 
 from sessions_app.history.causes import Cause
-from sessions_app.history.roots import BY_ITS_OWN_WORDS, RootLabel, label_root
+from sessions_app.history.roots import BY_ITS_OWN_WORDS, SUMS_UP, RootLabel, label_root, summary_of
+from sessions_app.store import attach
 from sessions_app.store.pool import Executor
 from sessions_app.store.roots import load_earlier, load_root_of
 from sessions_app.store.values import NewEvent, SessionSettings
 from sessions_app.turns.positioning import Attachment
 from sessions_app.turns.values import ChatRequest
 
-_REFINED = (Cause.UNRELATED_HISTORY, Cause.MESSAGE_EDITED)
-"""Causes that a label may say better; an edited message only where a new summary stands in its place."""
+_REFINED = frozenset({
+    Cause.UNRELATED_HISTORY, Cause.MESSAGE_EDITED, Cause.MESSAGE_INSERTED, Cause.MESSAGE_REMOVED,
+})  # fmt: skip
+"""Causes that a label may say better; all but the first only of a conversation that begins with a summary."""
 
 
 async def root_label(
@@ -31,21 +36,28 @@ async def root_label(
     compared = next((event.compared_seq for event in events if event.compared_seq is not None), None)
     if cause in (None, Cause.UNRELATED_HISTORY) or compared is None:
         return label
-    if label.cause is Cause.COMPACTION and cause is Cause.MESSAGE_EDITED and _opens_anew(request, events):
+    if cause in _REFINED and await _goes_on_from(db, settings.id, request, label, compared):
         return label
     origin = await load_root_of(db, settings.id, compared)
-    return label if origin is None else _variant(label, origin[0], origin[1], cause)
+    if origin is None:
+        return replace(label, cause=None)
+    return _variant(label, origin[0], origin[1], cause)
 
 
-def _opens_anew(request: ChatRequest, events: Sequence[NewEvent]) -> bool:
-    """Whether it is the first user's message that differs: a new summary, before messages that were kept."""
-    opening = next((at for at, each in enumerate(request.messages) if each.get("role") == "user"), None)
-    return any(event.message_index == opening for event in events)
+async def _goes_on_from(
+    db: Executor, session_id: UUID, request: ChatRequest, label: RootLabel, compared: int
+) -> bool:
+    """Whether a conversation begins with a summary that the path it came closest to does not have."""
+    summary = summary_of(request.messages) if label.cause is Cause.COMPACTION else None
+    if summary is None:
+        return False
+    stored = await attach.load_path_messages(db, session_id, compared)
+    return summary_of([json.loads(message.body) for message in stored]) != summary
 
 
 def _variant(label: RootLabel, seq: int, root_class: str | None, cause: Cause | None) -> RootLabel:
     """A conversation told anew with a change is what it was, unless it says itself that it is not."""
-    if label.evidence == BY_ITS_OWN_WORDS:
+    if label.evidence in (BY_ITS_OWN_WORDS, SUMS_UP):
         return replace(label, cause=None)
     evidence = f"a variant of root {seq} ({cause})"
     return replace(label, root_class=root_class or label.root_class, evidence=evidence, cause=None)

@@ -90,6 +90,14 @@ def test_under_a_new_system_prompt_only_plain_words_tell_a_compaction() -> None:
     assert (hinted.root_class, hinted.cause) == ("subagent", Cause.SUBAGENT)
 
 
+def test_a_held_conversation_that_is_asked_for_its_summary_without_tools_is_a_side_call() -> None:
+    held = [*said("You are Parent.", "do x"), {"role": "assistant", "content": "did"}]
+    asks = {"role": "user", "content": "Create a handoff summary for another LLM."}
+    assert label_root([*held, asks], {}, {}, [MAIN]).root_class == "side"
+    assert label_root([*held, asks], TOOLS, {}, [MAIN]).root_class == "main"
+    assert label_root([*held[:-1], asks], {}, {}, [MAIN]).root_class == "main"
+
+
 @pytest.mark.parametrize(
     ("messages", "parameters"),
     [

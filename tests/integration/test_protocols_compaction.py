@@ -1,8 +1,10 @@
-"""Claude Code before and after it compacts its conversation, as 2.1.197 was seen to do it (prompts cut).
+"""Claude Code and Codex before and after they compact a conversation, as 2.1.197 and 0.171.0 were seen to do
+it (prompts cut).
 
-By `/compact` and by itself alike: the summary is asked for at the end of the history, without the last
-reply; then a conversation begins anew, with the summary in its first message and the last messages kept
-behind it. The checksum in the system prompt follows the first message.
+Claude Code, by `/compact` and by itself alike: the summary is asked for at the end of the history, without
+the last reply; then a conversation begins anew, with the summary in its first message and the last messages
+kept behind it. The checksum in the system prompt follows the first message. Codex: the summary is asked for
+without tools; then what the user said is kept, and the summary stands behind it.
 """
 
 from collections.abc import Iterator
@@ -163,3 +165,84 @@ def test_a_compaction_under_a_new_system_prompt_says_so_itself(
     [compaction] = harness.events("compaction")
     assert (compaction["compared_seq"], harness.nodes()[-1]["root_class"]) == (0, "main")
     assert "it says that it goes on from a summary" in compaction["detail"]
+
+
+HANDOFF = (
+    "Another language model started to solve this problem and produced a summary of its thinking process. "
+    "Use the information in this summary to assist with your own analysis:\n"
+)
+CHECKPOINT = "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary for another LLM."
+FUNCTIONS = [{"type": "function", "name": "exec_command", "parameters": {"type": "object"}}]
+
+
+def item(role: str, said: str) -> dict[str, Any]:
+    return {"type": "message", "role": role, "content": [{"type": "input_text", "text": said}]}
+
+
+class Codex:
+    """One session of it, with a reply of text for each turn."""
+
+    def __init__(self, served: tuple[httpx.Client, FakeEngine]) -> None:
+        self.client, self.engine = served
+        self.session = self.client.post("/sessions", json={"harness": "auto"}).json()["session_id"]
+        self.context = [item("developer", "<permissions>"), item("user", "<environment_context>")]
+        self.items: list[Any] = [*self.context]
+        self.users: list[Any] = []
+
+    def ask(self, said: str, items: list[Any], tools: list[Any]) -> list[Any]:
+        message = {"role": "assistant", "content": said, "reasoning_content": "hm"}
+        self.engine.script(Reply(ids=[104, 105], message=message))
+        body = {
+            "model": "m", "instructions": "You are Codex.", "input": items, "tools": tools, "store": False,
+            "include": ["reasoning.encrypted_content"],
+        }  # fmt: skip
+        headers = {"user-agent": "codex_exec/0.171.0", "originator": "codex_exec"}
+        response = self.client.post(f"/sessions/{self.session}/v1/responses", json=body, headers=headers)
+        assert response.status_code == 200, response.text
+        return list(response.json()["output"])
+
+    def work(self, said: str) -> None:
+        self.users.append(item("user", said))
+        self.items.append(self.users[-1])
+        self.items += self.ask(f"did {said}", self.items, FUNCTIONS)
+
+    def compact(self, summary: str) -> None:
+        """What the user said goes before the context, and the summary behind it."""
+        self.ask(summary, [*self.items, item("user", CHECKPOINT)], [])
+        *first, last = self.users
+        self.items = [*first, *self.context, last, item("user", HANDOFF + summary)]
+        self.items += self.ask("went on", self.items, FUNCTIONS)
+
+
+def test_codex_goes_on_from_its_summaries(served: tuple[httpx.Client, FakeEngine]) -> None:
+    harness = Codex(served)
+    for said in ("find", "find again"):
+        harness.work(said)
+    for number in range(2):
+        harness.compact(f"Part {number}.")
+        harness.work(f"more {number}")
+    told = harness.client.get(f"/api/sessions/{harness.session}/nodes").json()["nodes"]
+    assert [(node["parent_seq"], node["cause"], node["root_class"]) for node in told] == [
+        (None, "first_turn", "main"),
+        (0, None, None),
+        (None, "tools_changed", "side"),
+        (None, "compaction", "main"),
+        (3, None, None),
+        (None, "tools_changed", "side"),
+        (None, "compaction", "main"),
+        (6, None, None),
+    ]
+    events = harness.client.get(f"/api/sessions/{harness.session}/events").json()["events"]
+    compactions = [event["compared_seq"] for event in events if event["cause"] == "compaction"]
+    assert compactions == [0, 3]
+
+
+def test_an_edited_compaction_is_no_second_one(served: tuple[httpx.Client, FakeEngine]) -> None:
+    harness = Codex(served)
+    harness.work("find")
+    harness.compact("All is done.")
+    harness.items = [*harness.items[:-1], {**harness.items[-1], "content": "went elsewhere"}]
+    harness.context[1]["content"][0]["text"] = "<environment_context> at noon"
+    harness.work("more")
+    last = harness.client.get(f"/api/sessions/{harness.session}/nodes").json()["nodes"][-1]
+    assert (last["cause"], last["root_class"]) == ("message_edited", "main")

@@ -17,6 +17,9 @@ _COMPARED = 32
 UNRELATED = frozenset({Cause.UNRELATED_HISTORY, Cause.SUBAGENT, Cause.SIDE_CALL, Cause.COMPACTION})
 """One cause under its finer names, which take more than the messages to tell."""
 
+_BEFORE_A_SUMMARY = (Cause.MESSAGE_EDITED, Cause.MESSAGE_INSERTED, Cause.MESSAGE_REMOVED)
+"""How a compaction may look to those who do not read what its messages say."""
+
 
 def cause_of(
     forest: GrowingForest, asked: Request, keys: Keys, decided: Position, active: Grown | None
@@ -35,7 +38,7 @@ def cause_of(
     matched = match_length(stored, replayed, forest.matcher)
     cause = classify(stored, replayed, forest.matcher, matched)
     named = cause is Cause.UNRELATED_HISTORY or (
-        cause is Cause.MESSAGE_EDITED and asked.cause == Cause.COMPACTION  # under a new summary
+        cause in _BEFORE_A_SUMMARY and asked.cause == Cause.COMPACTION
     )
     return _named(asked) if named else cause
 
