@@ -24,6 +24,7 @@ class DriftFindingAdmin(SessionRowAdmin):
         "outcome_shown",
         "differences",
         "first_shown",
+        "appears_shown",
         "lanes",
         "renderer",
         "audited_at",
@@ -34,7 +35,7 @@ class DriftFindingAdmin(SessionRowAdmin):
         section(
             "Differences",
             "special_token_count special_token_type assistant_text non_assistant_text first_shown "
-            "template_mismatch retoken_mismatch others_mismatch details_shown",
+            "appears_shown template_mismatch retoken_mismatch others_mismatch details_shown",
         ),
         section("Compared", "renderer renderer_fingerprint template_fingerprint served_tokens fresh_tokens"),
     )
@@ -68,6 +69,15 @@ class DriftFindingAdmin(SessionRowAdmin):
             return "–"
         url = f"{node_url(finding.session_id, finding.node_seq)}?at={finding.first_token}#tokens"
         return link(url, finding.first_token)
+
+    @admin.display(description="appears in")
+    def appears_shown(self, finding: DriftFinding) -> SafeString | str:
+        """The turn before which nothing differs."""
+        if finding.appears_node_seq is None:
+            return "–"
+        return link(
+            diff_url(finding.session_id, finding.appears_node_seq), f"node {finding.appears_node_seq}"
+        )
 
     @admin.display(description="lanes")
     def lanes(self, finding: DriftFinding) -> SafeString:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,6 +10,7 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
+from sessions_app.auditing.appearing import appears_at
 from sessions_app.errors import TitoError
 from sessions_app.insight.paths import PATH, TokenPath, load_path, spans_within
 from sessions_app.models import DriftFinding, Node, Record, RequestHead
@@ -20,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 _BODIES = (
     PATH
-    + "SELECT m.body FROM path JOIN sessions_app_message m ON m.session_id = %(session)s "
+    + "SELECT m.node_seq, m.body FROM path JOIN sessions_app_message m ON m.session_id = %(session)s "
     + "AND m.node_seq = path.seq ORDER BY m.node_seq, m.position"
 )
 _TYPES = ("special_token_count", "special_token_type", "assistant_text", "non_assistant_text")
@@ -49,19 +51,51 @@ def finding_of(session_id: UUID, seq: int, renderer: Renderer) -> DriftFinding |
     if reason := _incomparable(head, path, renderer):
         return _unknown(base, reason, "")
     try:
-        found = drift(
+        stored = _Stored(
             _as_served(renderer, head),
             _messages(session_id, seq),
             _tools(head),
-            path.ids,
             _began(session_id, path),
+            path,
         )
+        found = stored.drift_to(len(path.spans) - 1)
     except TitoError as error:
         return _unknown(base, "render_failed", str(error))
     except Exception as error:
         logger.warning("node %s:%d could not be audited: %s", session_id.hex, seq, type(error).__name__)
         return _unknown(base, "render_failed", f"{type(error).__name__}: {error}")
-    return _filled(base, found, path)
+    finding = _filled(base, found, path)
+    if finding.outcome != "same":
+        finding.appears_node_seq = stored.appears_in()
+    return finding
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A path with all that it is rendered with."""
+
+    renderer: Renderer
+    messages: list[tuple[int, Any]]
+    """Each with the node that it is of."""
+    tools: list[Any] | None
+    began: datetime | None
+    path: TokenPath
+
+    def drift_to(self, turn: int) -> Drift:
+        """Of the path up to a turn. Raises what a render raises."""
+        span = self.path.spans[turn]
+        messages = [message for seq, message in self.messages if seq <= span.turn.seq]
+        return drift(self.renderer, messages, self.tools, self.path.ids[: span.end], self.began)
+
+    def appears_in(self) -> int | None:
+        """The node with whose turn it appears; None where an earlier turn does not render by itself."""
+        spans = self.path.spans
+        try:
+            return spans[
+                appears_at(len(spans), lambda turn: _outcome(self.drift_to(turn)) != "same")
+            ].turn.seq
+        except Exception:
+            return None
 
 
 def _incomparable(head: RequestHead, path: TokenPath, renderer: Renderer) -> str | None:
@@ -75,10 +109,10 @@ def _as_served(renderer: Renderer, head: RequestHead) -> Renderer:
     return renderer.with_kwargs(json.loads(head.template_kwargs))
 
 
-def _messages(session_id: UUID, seq: int) -> list[Any]:
+def _messages(session_id: UUID, seq: int) -> list[tuple[int, Any]]:
     with connection.cursor() as cursor:
         cursor.execute(_BODIES, {"session": session_id, "seq": seq})
-        return [json.loads(body) for (body,) in cursor.fetchall()]
+        return [(node_seq, json.loads(body)) for node_seq, body in cursor.fetchall()]
 
 
 def _began(session_id: UUID, path: TokenPath) -> datetime | None:

@@ -34,6 +34,7 @@ class DriftFinding(models.Model):
     others_mismatch = models.BooleanField(default=False, help_text="The text differs")
     first_token = models.IntegerField(null=True, blank=True, help_text="First id of the path that differs")
     first_node_seq = models.IntegerField(null=True, blank=True, help_text="Node that this id is of")
+    appears_node_seq = models.IntegerField(null=True, blank=True, help_text="Node with whose turn it appears")
     details = models.TextField(default="[]", help_text="JSON list: the first differences, texts cut")
     served_tokens = models.IntegerField(default=0)
     fresh_tokens = models.IntegerField(default=0)

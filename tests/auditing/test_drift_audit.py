@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from sessions_app.api.metrics import MetricsView
 from sessions_app.api.wiring import configured, renderer_of
+from sessions_app.auditing.appearing import appears_at
 from sessions_app.auditing.drift import Audit, Scope, audit
 from sessions_app.insight.drift_findings import findings_with, load_counts, load_groups, load_reasons
 from sessions_app.models import DriftFinding, ModelProfile, Node, Session
@@ -28,6 +29,7 @@ from tests.client import Client, reply_of, user
 from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.test_cases import says
 from tests.rendering.support import byte_tokenizer
+from tests.toy import TEMPLATES
 
 Toy = tuple[Client, FakeEngine]
 OBSERVED = 12
@@ -95,6 +97,41 @@ def test_another_split_is_expected_and_has_its_place(toy: Toy) -> None:
     assert (found.retoken_mismatch, found.template_mismatch, found.others_mismatch) == (True, False, False)
     assert (found.first_token, found.first_node_seq) == (node.prompt_tokens, 1)
     assert found.served_tokens == node.total_tokens
+
+
+def test_drift_appears_with_the_turn_that_makes_an_earlier_one_print_otherwise(toy: Toy) -> None:
+    """A template that drops reasoning when a user speaks again: the first turn is printed as it was served
+    until the second."""
+    client, engine = toy
+    session = client.create()
+    engine.script(Reply([8, 102, 9, 100, 2], message=says("ab", reasoning_content="ok")))
+    history: list[Any] = [user("hello"), reply_of(client.chat(session, [user("hello")]))]
+    for text in ("ok", "ab", "more"):
+        history = turn(toy, session, [*history, user(text)], [100, 2])
+    served = of_profile(Session.objects.get(pk=UUID(hex=session)).profile)
+
+    def stripping(profile: ModelProfile) -> Renderer:
+        renderer = with_template(TEMPLATES["toy-chatml-strip-think"])(profile)
+        renderer.template_fingerprint = served.template_fingerprint
+        return renderer
+
+    assert audited(session, stripping).outcomes == {"expected": 1}
+    found = finding(session, 3)
+    assert (found.first_node_seq, found.appears_node_seq) == (0, 1)
+    assert audited(session).outcomes == {"same": 1}
+    assert finding(session, 3).appears_node_seq is None
+
+
+@pytest.mark.parametrize("first", range(7))
+def test_where_drift_appears_is_found_in_a_few_looks(first: int) -> None:
+    looks: list[int] = []
+
+    def drifts(turn: int) -> bool:
+        looks.append(turn)
+        return turn >= first
+
+    assert appears_at(7, drifts) == first
+    assert len(looks) <= 3
 
 
 def test_another_text_of_the_assistants_is_expected(toy: Toy) -> None:
