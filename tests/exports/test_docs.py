@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.client import user
+from tests.exports.exporting import export, linear
 from tests.fakes.engine import Reply
 from tests.integration.test_cases import says
 from trainer_export.jobs.filters import Filters
@@ -58,15 +59,15 @@ def readme_loops() -> list[str]:
 
 
 def test_there_are_loops() -> None:
-    assert len(loops()) == 3
+    assert len(loops()) == 4
     assert len(readme_loops()) == 2
 
 
 class Driver:
     """What a loop is given: the server's address, an agent that takes one turn, a step that remembers."""
 
-    def __init__(self, client, engine) -> None:
-        self.client, self.engine = client, engine
+    def __init__(self, client, engine, folder: Path) -> None:
+        self.client, self.engine, self.folder = client, engine, folder
         self.seen: list[Any] = []
 
     def run(self, loop: str) -> None:
@@ -75,6 +76,7 @@ class Driver:
             "TOKEN": None,
             "run_agent": self.run_agent,
             "train": self.seen.append,
+            "FOLDER": str(self.folder),
         }
         exec(compile(loop, "loop", "exec"), names)
 
@@ -86,15 +88,25 @@ class Driver:
 
 
 @pytest.fixture
-def driver(toy) -> Driver:
+def driver(toy, tmp_path: Path) -> Driver:
     profile_renderer.cache_clear()
-    return Driver(*toy)
+    export(tmp_path, "--shape", "miles", sessions=[linear(*toy)])
+    client, engine = toy
+    return Driver(client, engine, tmp_path)
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(4))
 def test_the_training_loops_run_as_they_stand(driver: Driver, number: int) -> None:
     driver.run(loops()[number])
     assert driver.seen
+
+
+def test_rows_of_files_have_the_objects_that_a_sample_is_made_of(driver: Driver) -> None:
+    driver.run(loops()[3])
+    ((row,),) = driver.seen
+    assert row["spec_info"]["spec_verify_ct"] == 0
+    assert row["prefix_cache_info"]["cached_tokens"] >= 0
+    assert row["metadata"]["tito"]["trained"] == sum(row["loss_mask"])
 
 
 def test_the_loops_of_the_readme_run_as_they_stand(driver: Driver) -> None:

@@ -122,6 +122,27 @@ def test_what_is_given_back_is_the_next_ones(toy) -> None:
     assert stream(client)["groups"][0]["id"] == id
 
 
+def test_numbers_of_shape_miles_are_each_groups_own_whenever_it_comes(toy) -> None:
+    client, engine = toy
+    for _ in range(2):
+        group = uuid.uuid4().hex
+        for _ in range(2):
+            finished(client, engine, group_id=group, group_size=2, rollout_id=uuid.uuid4().hex)
+
+    def numbers(**query: Any) -> dict[str, list[int]]:
+        answer = stream(client, shape="miles", limit=2, **query)
+        assert [len(group["rows"]) for group in answer["groups"]] == [2, 2]
+        found = [row for group in answer["groups"] for row in group["rows"]]
+        return {name: [row[name] for row in found] for name in ("group_index", "rollout_id", "index")}
+
+    first = numbers(lease_s=0)
+    assert {name: len(set(found)) for name, found in first.items()} == {
+        "group_index": 2, "rollout_id": 4, "index": 4,
+    }  # fmt: skip
+    assert first["index"] == sorted(first["index"])
+    assert numbers() == first
+
+
 def test_concurrent_consumers_never_share_a_group(toy) -> None:
     from concurrent.futures import ThreadPoolExecutor
 

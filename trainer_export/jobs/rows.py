@@ -40,7 +40,9 @@ from trainer_export.shapes.base import Place
 
 _BATCH_TOKENS = 1_000_000
 _BATCH_SESSIONS = 256
-_ROWS_A_SESSION = 20
+POSITION_BITS = 20
+"""Bits that a session's place takes in an export, or in a group."""
+ROW_BITS = 20
 """Bits of a row's number that count the rows of one session."""
 
 
@@ -199,7 +201,7 @@ def _rows(
 
 
 def _numbered(place: Place, frozen: Frozen, at: int) -> Place:
-    return replace(place, index=(frozen.position << _ROWS_A_SESSION) + at)
+    return replace(place, index=(frozen.position << ROW_BITS) + at)
 
 
 def _session_rows(

@@ -19,10 +19,20 @@ from trainer_export.jobs.filtering import as_version
 from trainer_export.jobs.filters import Filters
 from trainer_export.jobs.report import Tally
 from trainer_export.jobs.request import ExportRules
-from trainer_export.jobs.rows import FROZEN_COLUMNS, Frozen, Making, PlacedRow, frozen_from, made_rows
+from trainer_export.jobs.rows import (
+    FROZEN_COLUMNS,
+    POSITION_BITS,
+    ROW_BITS,
+    Frozen,
+    Making,
+    PlacedRow,
+    frozen_from,
+    made_rows,
+)
 from trainer_export.jobs.shard import ledger_entry
 from trainer_export.samples.hooks import resolve_hooks
 from trainer_export.shapes import SHAPES, Shape
+from trainer_export.shapes.base import Place
 from trainer_export.stream import leases, units
 from trainer_export.stream.leases import Leased
 from trainer_export.writers.values import json_row
@@ -37,6 +47,7 @@ _PROFILES = """
     WHERE f.handout_id = ANY(%s)
 """
 _POLL_S = 0.5
+_INDEX_BITS = POSITION_BITS + ROW_BITS
 NO_ROWS = "no rows: its sessions have no turns, or hooks kept nothing of them"
 _AT_A_TIME = 2
 """Groups assembled at once; threads are left for turns."""
@@ -235,8 +246,17 @@ def too_old(rows: Sequence[PlacedRow], weights_now: Mapping[str, int], request: 
     return None
 
 
+def _placed(place: Place, handout: int) -> Place:
+    """The same among all groups that the stream ever hands out: places within a group begin at 0."""
+    return Place(
+        index=(handout << _INDEX_BITS) + place.index,
+        group_index=handout,
+        rollout_index=(handout << POSITION_BITS) + place.rollout_index,
+    )
+
+
 def _group(leased: Leased, shape: Shape, rows: Sequence[PlacedRow]) -> dict[str, Any]:
-    cut = [row for one in rows for row in shape.cut(one.row, one.place)]
+    cut = [row for one in rows for row in shape.cut(one.row, _placed(one.place, leased.id))]
     return {
         "id": leased.id,
         "unit": leased.unit,
