@@ -18,7 +18,7 @@ from sessions_app.rendering.token_diff import first_difference, token_diff
 from sessions_app.rendering.verification_cases import SEAMS, SYSTEM, TOOL, TURNS, USER, Case, with_model_ids
 
 OK, WARN, FAIL, NONE = "ok", "warn", "fail", "none"
-_EDITION = 2
+_EDITION = 3
 """Goes up when a check is added, or judges otherwise: what was stored before is then verified again."""
 _SCAFFOLD_IDS = 8
 """Last ids of a prompt that may be an empty block of reasoning."""

@@ -12,7 +12,7 @@ from sessions_app.rendering.families.facts import FAMILIES
 from sessions_app.rendering.family_renderer import FamilyRenderer
 from sessions_app.rendering.parsers.registry import reply_parser
 from sessions_app.rendering.protocol import Renderer
-from sessions_app.rendering.token_diff import token_diff
+from sessions_app.rendering.token_diff import on_lines, token_diff
 from sessions_app.rendering.verification import Check, failed, verify
 from tests.rendering.support import HISTORY, byte_tokenizer, family, healing_renderer, plain
 
@@ -117,6 +117,12 @@ def test_a_difference_is_shown_with_its_place() -> None:
     assert shown == "at token 2 after 97'a' 98'b': fed 99'c', fresh render 100'd' 101'e'"
     assert token_diff([97], [97, 98], names).endswith("fed nothing, fresh render 98'b'")
     assert token_diff([97], [97], names) == ""
+    assert on_lines(f"served tokens stay {shown}") == [
+        "served tokens stay at token 2 after 97'a' 98'b'",
+        "  fed           99'c'",
+        "  fresh render  100'd' 101'e'",
+    ]
+    assert on_lines("no difference: fed") == ["no difference: fed"]
 
 
 def run(*arguments: str) -> str:
@@ -137,10 +143,15 @@ def test_the_command_prints_json() -> None:
     assert read["checks"][0] == {"area": "seam", "name": "text, then user", "verdict": "ok", "detail": ""}
 
 
-def test_the_command_fails_with_status_1() -> None:
+def test_the_command_fails_with_status_1_and_shows_the_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--model", BYTES, "--renderer", "template:default", "--chat-template", str(CHATML))
     with pytest.raises(SystemExit) as caught:
-        run("--model", BYTES, "--renderer", "template:default", "--chat-template", str(CHATML))
+        call_command("verify_renderer", *arguments)
     assert caught.value.code == 1
+    lines = capsys.readouterr().out.splitlines()
+    start = lines.index("fail  seam  text, then user")
+    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["at", "fed", "fresh"]
+    assert "fail: sessions shatter or drift, or turns are misread" in lines
 
 
 def test_the_command_says_what_cannot_be_loaded(tmp_path: Path) -> None:

@@ -11,14 +11,25 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from sessions_app.rendering.factory import load_renderer
+from sessions_app.rendering.parsers.registry import REASONING_PARSERS, TOOL_PARSERS
 from sessions_app.rendering.protocol import Renderer
-from sessions_app.rendering.verification import Check, failed, verify
+from sessions_app.rendering.token_diff import on_lines
+from sessions_app.rendering.verification import FAIL, NONE, OK, WARN, Check, failed, verify
+
+_MEANINGS = {
+    WARN: "served tokens stay where a fresh render would change them, or a role cannot follow a turn",
+    FAIL: "sessions shatter or drift, or turns are misread",
+    NONE: "the template knows no such thing",
+}
 
 
 class Command(BaseCommand):
     """Needs no database."""
 
-    help = "Checks that a template or family can continue served tokens, and shows where it cannot."
+    help = (
+        "Checks that a template or family can continue served tokens and read its own turns, and shows the "
+        "first tokens where it cannot. What is not given is as configured. The exit status is 1 if anything failed."
+    )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -27,8 +38,9 @@ class Command(BaseCommand):
         parser.add_argument("--renderer", help="auto, template, template:FAMILY or renderers:FAMILY")
         parser.add_argument("--chat-template", help="file with a chat template")
         parser.add_argument("--chat-template-kwargs", help="JSON object")
-        parser.add_argument("--tool-parser", help="how calls are read from ids")
-        parser.add_argument("--reasoning-parser", help="how reasoning is read from ids")
+        tools, reasoning = ", ".join(TOOL_PARSERS), ", ".join(REASONING_PARSERS)
+        parser.add_argument("--tool-parser", help=f"how calls are read from ids: {tools}")
+        parser.add_argument("--reasoning-parser", help=f"how reasoning is read from ids: {reasoning}")
         parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -80,11 +92,21 @@ def _as_json(renderer: Renderer, checks: tuple[Check, ...]) -> str:
 
 
 def _table(renderer: Renderer, checks: tuple[Check, ...]) -> str:
-    width = max(len(check.name) for check in checks)
-    lines = [f"{renderer.name}  fingerprint {renderer.fingerprint[:16]}", ""]
-    for check in checks:
-        lines.append(f"{check.verdict:<5} {check.area:<5} {check.name:<{width}}  {check.detail}".rstrip())
-    counts = {
-        verdict: sum(check.verdict == verdict for check in checks) for verdict in ("ok", "warn", "fail")
-    }
-    return "\n".join([*lines, "", "  ".join(f"{count} {verdict}" for verdict, count in counts.items())])
+    counts = {verdict: sum(check.verdict == verdict for check in checks) for verdict in (OK, WARN, FAIL)}
+    found = {check.verdict for check in checks}
+    return "\n".join(
+        [
+            f"{renderer.name}  fingerprint {renderer.fingerprint[:16]}",
+            "",
+            *(line for check in checks for line in _rows(check)),
+            "",
+            "  ".join(f"{count} {verdict}" for verdict, count in counts.items()),
+            *(f"{verdict}: {meaning}" for verdict, meaning in _MEANINGS.items() if verdict in found),
+        ]
+    )
+
+
+def _rows(check: Check) -> list[str]:
+    """The check, and below it what was found."""
+    below = on_lines(check.detail) if check.detail else []
+    return [f"{check.verdict:<5} {check.area:<5} {check.name}", *(f"{'':<12}{line}" for line in below)]
