@@ -28,7 +28,8 @@ class Command(BaseCommand):
 
     help = (
         "Checks that a template or family can continue served tokens and read its own turns, and shows the "
-        "first tokens where it cannot. What is not given is as configured. The exit status is 1 if anything failed."
+        "first tokens where it cannot. What is not given is as configured. The exit status is 1 if anything "
+        "failed."
     )
     requires_system_checks: list[str] = []
 
