@@ -175,6 +175,15 @@ def test_a_request_reads_back_as_it_was_sent(served: tuple[httpx.Client, FakeEng
     assert (records[3].raw_base, records[3].raw_leading) == (7, None)
 
 
+@pytest.mark.parametrize("policy", ["tree", "linear", "rollback"])
+def test_every_request_is_shown_as_it_was_sent(served: tuple[httpx.Client, FakeEngine], policy: str) -> None:
+    agent = Agent(served, harness="claude-code", history_policy=policy)
+    agent.hold(*(VARIANTS[name] for name in ("behind", "before", "plain", "inside", "around", "around")))
+    sent = [body["messages"] for body in agent.engine.bodies[-len(agent.kinds()) :]]
+    shown = agent.client.get(f"/sessions/{agent.session}").json()["records"]
+    assert [record["request"]["messages"] for record in shown] == sent
+
+
 def test_new_reminders_are_fed(served: tuple[httpx.Client, FakeEngine]) -> None:
     agent = Agent(served, harness="claude-code")
     agent.hold(VARIANTS["plain"])
