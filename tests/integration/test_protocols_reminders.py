@@ -9,9 +9,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from sessions_app.history.harness.matcher import HarnessMatcher
 from sessions_app.history.harness.profiles import BUILT_IN_PROFILES
-from sessions_app.history.matchers.registry import BUILT_IN_MATCHERS
 from sessions_app.turns.reading import respelled
 from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.servers import shared_server, toy_environment
@@ -210,17 +208,25 @@ def test_a_changed_result_still_forks(served: tuple[httpx.Client, FakeEngine]) -
     assert responses[-1].headers["X-Tito-Cause"] == "message_edited"
 
 
-def test_what_if_places_them_alike(served: tuple[httpx.Client, FakeEngine]) -> None:
+@pytest.mark.parametrize("policy", ["tree", "linear", "rollback"])
+@pytest.mark.parametrize("harness", ["claude-code", "none"])
+def test_what_if_places_them_as_serving_does(
+    served: tuple[httpx.Client, FakeEngine], policy: str, harness: str
+) -> None:
     from sessions_app.insight.what_if.asked import load_requests
-    from sessions_app.insight.what_if.forest import GrowingForest
+    from sessions_app.insight.what_if.setup import Changes, Own, setup_of
+    from sessions_app.insight.what_if.simulate import replay
 
-    agent = Agent(served)
-    agent.hold(VARIANTS["behind"], VARIANTS["before"], VARIANTS["plain"])
-    assert agent.kinds().count("fork") == 2
+    agent = Agent(served, harness=harness, history_policy=policy)
+    names = ("behind", "before", "plain") if (policy, harness) != ("rollback", "none") else ("plain", "plain")
+    agent.hold(*(VARIANTS[name] for name in names))
+    nodes = agent.client.get(f"/api/sessions/{agent.session}/nodes").json()["nodes"]
     requests = load_requests(UUID(agent.session))
-    forest = GrowingForest(HarnessMatcher(BUILT_IN_MATCHERS["strict"], BUILT_IN_PROFILES["claude-code"]))
-    for asked in requests.asked:
-        keys = forest.keys_of(asked.messages)
-        found = forest.deepest(asked.messages, keys, asked.identity)
-        forest.add(asked, found.asked.seq if found else None, keys)
-    assert [node.parent for node in forest.nodes.values()] == [None, 0, 1, 2]
+    setup = setup_of(Own(policy, "strict", "reset", 1, harness), Changes(), BUILT_IN_PROFILES)
+    placed = replay(requests.asked, setup, requests.refused).placed
+    assert [(one.parent, one.kind, one.cause) for one in placed] == [
+        (node["parent_seq"], node["attach_kind"], node["cause"]) for node in nodes
+    ]
+    tolerant = setup_of(Own("tree", "strict", "reset", 1, "claude-code"), Changes(), BUILT_IN_PROFILES)
+    parents = [one.parent for one in replay(requests.asked, tolerant).placed]
+    assert parents == [None, *range(len(nodes) - 1)]
