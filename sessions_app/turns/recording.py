@@ -6,7 +6,7 @@ order and values come back as they were; what a client sent in that form is wrap
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -220,18 +220,9 @@ def stored_reply(
 ) -> Reply:
     """A reply in the form it is stored. `layers`: of routed-experts rows, None = unknown; `start_row`: the
     first of them that was asked for, None = all were."""
-    return Reply(
-        completion=generation.ids,
-        logprobs=generation.logprobs,
+    return replace(
+        _reply(generation, text_of(_without_arrays(reply)), engine_ms),
         logprob_texts=_logprob_texts(reply),
-        response=text_of(_without_arrays(reply)),
-        response_id=_storable(generation.response_id),
-        finish_reason=generation.finish_reason,
-        raw_finish_reason=_storable(generation.raw_finish_reason),
-        weight_version=_storable(generation.weight_version),
-        cached_tokens=generation.cached_tokens,
-        worker=generation.worker,
-        engine_ms=engine_ms,
         ill_formed=ill_formed,
         side=tuple(
             SideData(kind, data, start_row if kind == ROUTED_EXPERTS else None, layers)
@@ -242,11 +233,15 @@ def stored_reply(
 
 def bare_reply(generation: Generation, engine_ms: float) -> Reply:
     """What was generated and no more, where the whole reply cannot be written."""
+    return _reply(generation, storable(generation.reply_text) or "{}", engine_ms)
+
+
+def _reply(generation: Generation, response: str, engine_ms: float) -> Reply:
     return Reply(
         completion=generation.ids,
         logprobs=generation.logprobs,
         logprob_texts=None,
-        response=storable(generation.reply_text) or "{}",
+        response=response,
         response_id=_storable(generation.response_id),
         finish_reason=generation.finish_reason,
         raw_finish_reason=_storable(generation.raw_finish_reason),

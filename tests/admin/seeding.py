@@ -9,9 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils import timezone
+
+from sessions_app.models import Session
 from sessions_app.rendering.factory import DEMO_MODEL, load_tokenizer
 from tests.fakes.engine import FakeEngine, Reply
 from tests.harness import running_server
+from trainer_export.models import Sample
 
 TOOLS = [
     {
@@ -251,3 +255,22 @@ def long(server: Server) -> str:
         history.append(user(f"Turn {number}: " + "tell me more about it, please. " * 30))
         history.append(talk.turn(history, f"Turn {number} goes on and on. " * 20))
     return talk.id
+
+
+def stale_row(session: Session, leaf: int, sample_id: str) -> Sample:
+    """A row that was handed out before a reward came."""
+    now = timezone.now()
+    return Sample.objects.create(
+        session=session,
+        sample_id=sample_id,
+        leaf_seq=leaf,
+        next_seq=leaf + 1,
+        rollout_id="r",
+        via="http",
+        status="completed",
+        tokens=9,
+        trained_tokens=4,
+        handed_at=now,
+        stale_at=now,
+        stale_reason="reward",
+    )

@@ -15,7 +15,7 @@ from django.utils import timezone
 from sessions_app.admin.pages import export_page
 from sessions_app.admin.roles import OPERATOR, VIEWER, complete_roles
 from sessions_app.models import Session
-from tests.admin.seeding import Seeds
+from tests.admin.seeding import Seeds, stale_row
 from tests.admin.test_pages import RAW, page, twin
 from trainer_export.admin import pages
 from trainer_export.models import (
@@ -23,7 +23,6 @@ from trainer_export.models import (
     ExportShard,
     FrozenSession,
     Handout,
-    Sample,
     Span,
     Trace,
     WaitingSpan,
@@ -107,20 +106,7 @@ def test_rows_of_every_model_are_shown(staff: Client, seeds: Seeds, job: ExportJ
     session = Session.objects.get(pk=seeds.plain)
     now = timezone.now()
     rows: list[Any] = [
-        Sample.objects.create(
-            session=session,
-            sample_id=f"{session.id.hex}:2",
-            leaf_seq=2,
-            next_seq=3,
-            rollout_id="r",
-            via="http",
-            status="completed",
-            tokens=9,
-            trained_tokens=4,
-            handed_at=now,
-            stale_at=now,
-            stale_reason="reward",
-        ),
+        stale_row(session, 2, f"{session.id.hex}:2"),
         FrozenSession.objects.create(
             job=job,
             shard=0,

@@ -6,9 +6,8 @@ from django.utils import timezone
 
 from sessions_app.admin.pages import training
 from sessions_app.models import Reward, Session
-from tests.admin.seeding import Seeds
+from tests.admin.seeding import Seeds, stale_row
 from tests.admin.test_pages import RAW, page, session_url, twin
-from trainer_export.models import Sample
 
 
 def rewards_url(session: str) -> str:
@@ -58,23 +57,8 @@ def test_the_page_says_the_rule_and_hides_nothing(staff: Client, seeds: Seeds, l
 
 
 def test_a_row_handed_out_before_tells_its_number_then(staff: Client, seeds: Seeds, leaf: int) -> None:
-    session = Session.objects.get(pk=seeds.busy)
     row = twin(staff, rewards_url(seeds.busy))["rows"][0]
-    now = timezone.now()
-    Sample.objects.create(
-        session=session,
-        sample_id=row["sample_id"],
-        leaf_seq=leaf,
-        next_seq=session.next_seq,
-        rollout_id="r",
-        via="http",
-        status="completed",
-        tokens=9,
-        trained_tokens=4,
-        handed_at=now,
-        stale_at=now,
-        stale_reason="reward",
-    )
+    stale_row(Session.objects.get(pk=seeds.busy), leaf, row["sample_id"])
     reported(seeds.busy, 1.0, leaf)
     handed = twin(staff, rewards_url(seeds.busy))["rows"][0]["handed"]
     assert (handed["reward"], handed["stale_reason"]) == (None, "reward")
