@@ -5,6 +5,7 @@ known to keep its text is taken to lose some.
 """
 
 import json
+import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,7 +23,7 @@ def keeps_text(backend: Any) -> bool:
         and _splits_bytes(list(_steps(backend.pre_tokenizer, "pretokenizers")))
         and [step["type"] for step in _steps(backend.decoder, "decoders")] == ["ByteLevel"]
         and _knows_every_byte(backend)
-        and not any(_strips(token) for token in backend.get_added_tokens_decoder().values())
+        and all(_comes_back(backend, *added) for added in backend.get_added_tokens_decoder().items())
     )
 
 
@@ -58,6 +59,10 @@ def _knows_every_byte(backend: Any) -> bool:
     )
 
 
-def _strips(token: Any) -> bool:
-    """Whether an added token takes text around it along, or is only read between words."""
-    return bool(token.lstrip or token.rstrip or token.single_word)
+def _comes_back(backend: Any, number: int, token: Any) -> bool:
+    """Whether an added token takes no text around it along, is read everywhere and decodes to its own text:
+    one of letters that stand for bytes does not.
+    """
+    strips = token.lstrip or token.rstrip or token.single_word
+    told = backend.decode([number], skip_special_tokens=False)
+    return not strips and told == token.content and unicodedata.is_normalized("NFC", told)

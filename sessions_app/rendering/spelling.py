@@ -15,6 +15,9 @@ from sessions_app.packing import Ids
 from sessions_app.rendering.comparator import ComparisonRules
 from sessions_app.rendering.tokenizer import ChatTokenizer
 
+_BROKEN = "\ufffd"
+"""In the text of an id that holds a part of a letter."""
+
 
 class Spelling:
     """Segments of ids and of texts under one family's rules. Immutable; shared between threads."""
@@ -30,7 +33,8 @@ class Spelling:
         self._split = separator.split
         self._usable = (
             tokenizer.keeps_text
-            and bool(self._separators)
+            and not any(_BROKEN in text for text in self._tails)
+            and 0 < self._special.size == len(self._separators)
             and self._separators <= tokenizer.added_texts
             and not _overlapping(self._separators, tokenizer.added_texts, separator)
         )

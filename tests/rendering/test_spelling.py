@@ -110,6 +110,8 @@ def test_a_text_that_its_normalizer_would_change_is_tokenised() -> None:
         {"letters": 200},
         {"suffix": "</w>"},
         {"rstrip": True},
+        {"added": ["caf\u00e9"]},
+        {"added": ["e\u0301"]},
     ],
     ids=lambda lossy: next(iter(lossy)),
 )  # fmt: skip
@@ -125,6 +127,25 @@ def test_an_added_token_that_can_swallow_a_separator_makes_every_text_be_tokenis
     tokenizer = built(added=[swallowing])
     served = tokenizer.encode("hi<|end|>")
     assert not Spelling(tokenizer, rules_of(tokenizer)).spells(served, "hi<|end|>")
+
+
+def test_a_tail_that_is_a_part_of_a_letter_makes_every_text_be_tokenised() -> None:
+    tokenizer = built()
+    part = tokenizer.encode("é")[:1]
+    rules = ComparisonRules(tokenizer.special_ids, frozenset(part.tolist()), "")
+    assert tokenizer.decode(part) == "\ufffd"
+    assert not Spelling(tokenizer, rules).spells(array([]), "\ufffd")
+
+
+def test_two_separators_of_one_text_make_every_text_be_tokenised() -> None:
+    tokenizer = built(added=[" "])
+    plain_blank = tokenizer.vocabulary()["Ġ"]
+    rules = ComparisonRules(
+        tokenizer.special_ids | {plain_blank, *tokenizer.encode(" ").tolist()}, frozenset(), ""
+    )
+    served = array([plain_blank])
+    assert differs(tokenizer, rules, served, " ")
+    assert not Spelling(tokenizer, rules).spells(served, " ")
 
 
 @pytest.mark.parametrize("tokenizer", [word_marker("always"), case_tokenizer()], ids=["words", "cases"])
