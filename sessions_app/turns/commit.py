@@ -96,17 +96,15 @@ async def _commit_moved(
     if locked is not None and locked.record_node is not None:
         return Committed(locked.record_node, AttachKind(node.attach_kind), _cause(node.cause))
     reason = _late(locked, prepared)
-    if reason is not None:
-        cause = _LATE_CAUSES.get(reason, Cause.LATE_REPLY)
-        await commit.keep_unattached(
-            transaction, unattached(prepared, node.record_id, node.reply, reason, cause)
-        )
-        return Committed(None, AttachKind(node.attach_kind), cause, reason)
-    assert locked is not None
-    node = await _beside(transaction, prepared, lean, locked)
-    seq = await commit.commit_node(transaction, node)
-    assert seq is not None
-    return Committed(seq, AttachKind(node.attach_kind), _cause(node.cause))
+    if locked is not None and reason is None:
+        beside = await _beside(transaction, prepared, lean, locked)
+        seq = await commit.commit_node(transaction, beside)
+        if seq is not None:
+            return Committed(seq, AttachKind(beside.attach_kind), _cause(beside.cause))
+    reason = reason or LateReason.LOST_INTENT  # given up since the session was locked
+    cause = _LATE_CAUSES.get(reason, Cause.LATE_REPLY)
+    await commit.keep_unattached(transaction, unattached(prepared, node.record_id, node.reply, reason, cause))
+    return Committed(None, AttachKind(node.attach_kind), cause, reason)
 
 
 def _late(locked: LockedSession | None, prepared: Prepared) -> LateReason | None:

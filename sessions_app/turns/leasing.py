@@ -14,6 +14,7 @@ import threading
 from sessions_app.store import leases
 from sessions_app.store.leases import Lease
 from sessions_app.store.pool import LOST_CONNECTION, Database
+from sessions_app.unexpected import whence
 
 logger = logging.getLogger(__name__)
 
@@ -78,10 +79,10 @@ class LeaseKeeper:
             await leases.renew(db, self._lease)
             lost = await leases.give_up(db, self._older_than_s)
             await leases.forget(db)
-        except LOST_CONNECTION:
-            self._tell(failing=True)
+        except Exception as error:  # whatever it is: others take a process whose thread has ended for dead
+            self._tell(error)
             return
-        self._tell(failing=False)
+        self._tell(None)
         if lost:
             logger.warning("%d requests of ended processes were marked lost", lost)
 
@@ -91,8 +92,10 @@ class LeaseKeeper:
         except LOST_CONNECTION:
             logger.warning("database away; the lease of this process runs out by itself")
 
-    def _tell(self, *, failing: bool) -> None:
+    def _tell(self, error: Exception | None) -> None:
         """Once when it begins to fail, once when it is over."""
-        if failing != self._failing:
-            logger.warning("the lease of this process cannot be renewed" if failing else "it can be again")
-        self._failing = failing
+        if error is not None and not self._failing:
+            logger.warning("the lease of this process cannot be renewed: %s", whence(error))
+        elif error is None and self._failing:
+            logger.warning("the lease of this process can be renewed again")
+        self._failing = error is not None

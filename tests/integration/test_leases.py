@@ -1,13 +1,18 @@
 """Web processes that are killed, or stopped for longer than their lease, while others live."""
 
+import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.errors import ReadOnlySqlTransaction
 
 from sessions_app.models import Node, ProcessLease, Record
+from sessions_app.store import leases
+from sessions_app.store.pool import Database
+from sessions_app.turns.leasing import LeaseKeeper, new_lease
 from tests.client import reply_of, user
 from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.test_cases import says, toy_server
@@ -89,3 +94,49 @@ def test_a_turn_is_given_up_or_committed_and_never_both(tmp_path) -> None:
         )
         left = client.get(session)
         assert left["records"] == []
+
+
+@pytest.mark.django_db
+def test_a_turn_given_up_while_it_is_looked_at_again_is_kept_beside_the_tree(tmp_path) -> None:
+    with toy_server(tmp_path) as (client, engine), ThreadPoolExecutor(1) as pool:
+        session, gate = client.create(), threading.Event()
+        engine.script(Reply(IDS, message=says("ab"), gate=gate))
+        pending = pool.submit(client.chat, session, [user("hello")])
+        engine.wait_seen(1)
+        engine.script(Reply(IDS, message=says("ab")))
+        client.chat(session, [user("another")])  # the session moves on
+        with psycopg.connect(database_url()) as somebody:
+            somebody.execute(
+                "UPDATE sessions_app_record SET state = 'lost', error_code = 'lost' "
+                "WHERE session_id = %s AND state = 'intent'",
+                (session,),
+            )
+            gate.set()
+            eventually(somebody_waits)
+        answer = pending.result(30)
+        assert (answer.status, answer.headers.get("x-tito-reason")) == (200, "lost_intent"), answer.body
+        assert Node.objects.filter(session_id=session).count() == 1
+
+
+@pytest.mark.django_db
+def test_a_lease_goes_on_after_a_database_that_could_not_be_written(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A primary that became a standby says so with an error of its own class."""
+    renew, renewed, refusals = leases.renew, threading.Event(), iter([ReadOnlySqlTransaction()])
+
+    async def refusing(db: Database, lease: leases.Lease) -> None:
+        for refusal in refusals:
+            raise refusal
+        await renew(db, lease)
+        renewed.set()
+
+    monkeypatch.setattr(leases, "renew", refusing)
+    keeper = LeaseKeeper(database_url(), new_lease("standby", 1.0), older_than_s=3600)
+    keeper.start()
+    try:
+        assert renewed.wait(30)
+    finally:
+        asyncio.run(keeper.close())
+    assert "cannot be renewed: ReadOnlySqlTransaction" in caplog.text
+    assert "can be renewed again" in caplog.text
