@@ -1,6 +1,7 @@
 """The backend that a configuration names. The only place that knows all of them."""
 
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -21,6 +22,8 @@ from sessions_app.backends.vllm_completions import VllmCompletions
 from sessions_app.rendering.protocol import Renderer
 from tito_project.configuration import Configuration
 
+_Vllm = Callable[[Dispatcher, int, str | None], Backend]
+"""Dispatcher, size of the vocabulary, name of an adapter."""
 DEMO_ENGINE_PORT = 8900
 """Where the demo engine listens unless told otherwise."""
 
@@ -70,16 +73,8 @@ def _sglang_generate(configuration: Configuration, renderer: Renderer) -> Backen
     return SglangGenerate(_dispatcher(configuration, renderer), renderer.vocab_size, _flags(configuration))
 
 
-def _vllm(configuration: Configuration, renderer: Renderer) -> Backend:
-    return VllmGenerate(_dispatcher(configuration, renderer), renderer.vocab_size, configuration.lora_name)
-
-
-def _vllm_completions(configuration: Configuration, renderer: Renderer) -> Backend:
-    return VllmCompletions(_dispatcher(configuration, renderer), renderer.vocab_size, configuration.lora_name)
-
-
-def _vllm_chat(configuration: Configuration, renderer: Renderer) -> Backend:
-    return VllmChat(_dispatcher(configuration, renderer), renderer.vocab_size, configuration.lora_name)
+def _vllm(kind: _Vllm, configuration: Configuration, renderer: Renderer) -> Backend:
+    return kind(_dispatcher(configuration, renderer), renderer.vocab_size, configuration.lora_name)
 
 
 def _local(configuration: Configuration, renderer: Renderer) -> Backend:
@@ -101,8 +96,8 @@ _BUILDERS: dict[str, Callable[[Configuration, Renderer], Backend]] = {
     "sglang": _sglang,
     "demo": _sglang,
     "sglang-generate": _sglang_generate,
-    "vllm": _vllm,
-    "vllm-completions": _vllm_completions,
-    "vllm-chat": _vllm_chat,
+    "vllm": partial(_vllm, VllmGenerate),
+    "vllm-completions": partial(_vllm, VllmCompletions),
+    "vllm-chat": partial(_vllm, VllmChat),
     "local": _local,
 }

@@ -9,33 +9,18 @@ from typing import Any
 from sessions_app.backends import json_wire, validation
 from sessions_app.backends import reply as replies
 from sessions_app.backends.base import Generation, GenerationRequest
-from sessions_app.backends.dispatch import Answer, Dispatcher
-from sessions_app.backends.headers import SESSION_ID
-from sessions_app.backends.http_backend import HttpBackend
-from sessions_app.backends.sampling import COMMON, SamplingNames
+from sessions_app.backends.dispatch import Answer
+from sessions_app.backends.vllm_base import VllmTokenBackend
 from sessions_app.backends.vllm_reply import chosen_logprobs, common_fields, token_ids
 from sessions_app.backends.vllm_routing import start_field, take_routed_experts
 
-VLLM_NAMES = COMMON | {
-    "seed": "seed",
-    "min_tokens": "min_tokens",
-    "structured_outputs": "structured_outputs",
-    "bad_words": "bad_words",
-}
 _PASSED = ("cache_salt", "priority")
 
 
-class VllmGenerate(HttpBackend):
+class VllmGenerate(VllmTokenBackend):
     """Backend `vllm`."""
 
     name = "vllm"
-    speaks_chat = False
-    affinity = SESSION_ID
-
-    def __init__(self, dispatcher: Dispatcher, vocab_size: int, lora_name: str | None = None) -> None:
-        super().__init__(dispatcher, vocab_size)
-        self._lora_name = lora_name
-        self._sampling = SamplingNames(self.name, "max_tokens", VLLM_NAMES)
 
     def build_body(self, request: GenerationRequest) -> dict[str, Any]:
         """Everything but the `request_id`, which is made for each attempt."""

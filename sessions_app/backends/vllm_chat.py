@@ -12,9 +12,8 @@ from sessions_app import errors
 from sessions_app.backends import json_wire, validation
 from sessions_app.backends import reply as replies
 from sessions_app.backends.base import Generation, GenerationRequest
-from sessions_app.backends.dispatch import Answer, Dispatcher
-from sessions_app.backends.headers import SESSION_ID
-from sessions_app.backends.http_backend import HttpBackend
+from sessions_app.backends.dispatch import Answer
+from sessions_app.backends.vllm_base import VllmBackend
 from sessions_app.backends.vllm_reply import chosen_logprobs, common_fields, token_ids
 from sessions_app.backends.vllm_routing import take_routed_experts
 from sessions_app.rendering.protocol import Ids
@@ -22,16 +21,11 @@ from sessions_app.rendering.protocol import Ids
 _REMOVED = frozenset({"stream", "stream_options", "input_ids", "chat_template_kwargs"})
 
 
-class VllmChat(HttpBackend):
+class VllmChat(VllmBackend):
     """Backend `vllm-chat`."""
 
     name = "vllm-chat"
     speaks_chat = True
-    affinity = SESSION_ID
-
-    def __init__(self, dispatcher: Dispatcher, vocab_size: int, lora_name: str | None = None) -> None:
-        super().__init__(dispatcher, vocab_size)
-        self._lora_name = lora_name
 
     def build_body(self, request: GenerationRequest) -> dict[str, Any]:
         """The client's body, asking for ids and logprobs."""

@@ -10,11 +10,8 @@ from sessions_app import errors
 from sessions_app.backends import json_wire, validation
 from sessions_app.backends import reply as replies
 from sessions_app.backends.base import Generation, GenerationRequest
-from sessions_app.backends.dispatch import Answer, Dispatcher
-from sessions_app.backends.headers import SESSION_ID
-from sessions_app.backends.http_backend import HttpBackend
-from sessions_app.backends.sampling import SamplingNames
-from sessions_app.backends.vllm import VLLM_NAMES
+from sessions_app.backends.dispatch import Answer
+from sessions_app.backends.vllm_base import VllmTokenBackend
 from sessions_app.backends.vllm_reply import common_fields, logprob_block, named_ids
 from sessions_app.backends.vllm_routing import start_field, take_routed_experts
 from sessions_app.rendering.protocol import Ids
@@ -29,17 +26,10 @@ _FORCED = {
 }
 
 
-class VllmCompletions(HttpBackend):
+class VllmCompletions(VllmTokenBackend):
     """Backend `vllm-completions`."""
 
     name = "vllm-completions"
-    speaks_chat = False
-    affinity = SESSION_ID
-
-    def __init__(self, dispatcher: Dispatcher, vocab_size: int, lora_name: str | None = None) -> None:
-        super().__init__(dispatcher, vocab_size)
-        self._lora_name = lora_name
-        self._sampling = SamplingNames(self.name, "max_tokens", VLLM_NAMES)
 
     def build_body(self, request: GenerationRequest) -> dict[str, Any]:
         """The completions body; an adapter is addressed as a model."""

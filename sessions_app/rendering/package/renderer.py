@@ -20,6 +20,7 @@ from sessions_app.rendering.comparator import ComparisonRules, Mismatch, compare
 from sessions_app.rendering.dummy import ONE_CALL, SENTINEL, TEXT_TURN, TOOL, calls_of, results_of
 from sessions_app.rendering.joining import Joint
 from sessions_app.rendering.package import catalogue
+from sessions_app.rendering.package.bridge import MOST_TRIMMED, FamilyBridge, common_ids
 from sessions_app.rendering.package.harmony import HARMONY, provide_vocabulary
 from sessions_app.rendering.package.kwargs import for_package, overlaid
 from sessions_app.rendering.package.messages import package_messages
@@ -32,11 +33,8 @@ from sessions_app.rendering.preparation import canonical, wrapped_tools
 from sessions_app.rendering.protocol import Extension, Ids, Message, ParsedReply, RendererRefused, Tool
 from sessions_app.rendering.tokenizer import ChatTokenizer, ids_array
 
-_REFUSED = "renderer_refused"
 _ANY_DAY = "2000-01-01"
 """The day of dummy conversations and heads: what is learned from them holds on every day."""
-_LEFT_OF_TURN = 64
-"""Ids in front of the generation prompt that the bridge gets to see."""
 _USER: Message = {"role": "user", "content": "dummy user"}
 _SPOKEN: Message = {"role": "assistant", "content": "x"}
 _ROLES: Mapping[str, Message] = {
@@ -68,9 +66,10 @@ class PackageRenderer:
         self.stop_token_ids = frozenset(int(number) for number in self._inner.get_stop_token_ids())
         self._prompt = self._rendered([_USER], None, True)
         self._spoken = self._rendered([_USER, _SPOKEN], None, False)
-        self._told = self._prompt[: _common(self._rendered([_USER], None, False), self._prompt)]
+        self._told = self._prompt[: common_ids(self._rendered([_USER], None, False), self._prompt)]
         self._header = self._generation_header()
-        self.max_trim_tokens = 1
+        self._bridge = FamilyBridge(self._inner, self.name, self._header, self.stop_token_ids)
+        self.max_trim_tokens = MOST_TRIMMED
         self._seams = FamilySeams(
             self._wrapped, self.decode, self.stop_token_ids, self._prompt[len(self._told) :]
         )
@@ -141,7 +140,7 @@ class PackageRenderer:
         kind = (bool(calls_of(last_message)), bool(served.size) and int(served[-1]) in self.stop_token_ids)
         if not cut and kind in self._believed:
             try:
-                extension = self._by_bridge(served, new_messages, tools)
+                extension = self._bridge.over(served, new_messages, tools)
             except RendererRefused:
                 pass
             else:
@@ -156,16 +155,6 @@ class PackageRenderer:
             return False
         return int(served[-1]) in openers and int(ids[0]) in openers
 
-    def _by_bridge(
-        self, served: Ids, new_messages: Sequence[Message], tools: Sequence[Tool] | None
-    ) -> Extension:
-        start = self._start_of_turn(served)
-        left = served[max(0, start - self._header.size - _LEFT_OF_TURN) : start].tolist()
-        turn = served[start:].tolist()
-        if self.stop_token_ids.intersection(turn[:-1]) and turn[-1] not in self.stop_token_ids:
-            raise RendererRefused(_REFUSED, "the engine handed on what follows the stop token")
-        return self._extension([*left, *turn], self._bridged(left, turn, new_messages, tools))
-
     def _by_rendering(
         self,
         served: Ids,
@@ -177,30 +166,6 @@ class PackageRenderer:
     ) -> Extension:
         close, delta = self._seams.between(last_message, new_messages, tools, cut=cut)
         return self._joint.join(served, close, delta)
-
-    def _bridged(
-        self, left: list[int], turn: list[int], new: Sequence[Message], tools: Sequence[Tool] | None
-    ) -> Any:
-        prepared = package_messages(new)
-        try:
-            bridged = self._inner.bridge_to_next_turn(left, turn, prepared, tools=wrapped_tools(tools))
-        except Exception as error:
-            raise RendererRefused(_REFUSED, f"{self.name}: {type(error).__name__}") from error
-        if bridged is None:
-            raise RendererRefused(_REFUSED, f"{self.name} cannot continue this turn")
-        return bridged
-
-    def _extension(self, before: list[int], bridged: Any) -> Extension:
-        """Ids behind what the bridge kept; those that belong to no new message are the glue."""
-        ids = list(bridged.token_ids)
-        kept = _common(before, ids)
-        if len(before) - kept > self.max_trim_tokens:
-            raise RendererRefused(_REFUSED, f"{self.name} would drop {len(before) - kept} served tokens")
-        owners = list(bridged.message_indices)[kept:]
-        glue = next((index for index, owner in enumerate(owners) if owner >= 0), 0)
-        return Extension(
-            len(before) - kept, ids_array(ids[kept : kept + glue]), ids_array(ids[kept + glue :])
-        )
 
     def head_text(self, tools: Sequence[Tool] | None) -> str:
         """See Renderer."""
@@ -244,16 +209,7 @@ class PackageRenderer:
         """The ids that open an assistant turn both in a prompt and inside a history."""
         opened = self._prompt[len(self._told) :]
         inside = self._spoken[len(self._told) :]
-        return ids_array(opened[: _common(opened, inside)])
-
-    def _start_of_turn(self, served: Ids) -> int:
-        """Where the last completion begins: behind the last header."""
-        size = self._header.size
-        starts = np.flatnonzero(served == self._header[0]) if size else ()
-        for position in reversed(starts):
-            if np.array_equal(served[position : position + size], self._header):
-                return int(position) + size
-        raise RendererRefused(_REFUSED, f"{self.name}: the last turn cannot be found")
+        return ids_array(opened[: common_ids(opened, inside)])
 
     def _wrapped(
         self, messages: Sequence[Message], tools: Sequence[Tool] | None, add_generation_prompt: bool
@@ -293,7 +249,7 @@ class PackageRenderer:
         try:
             served = self._served_dummy(turn, new, tools, ended)
             bridged, rendered = (
-                self._by_bridge(served, new, tools),
+                self._bridge.over(served, new, tools),
                 self._by_rendering(served, turn, new, tools),
             )
         except (RendererRefused, TemplateError):
@@ -305,7 +261,7 @@ class PackageRenderer:
         prompt = self._wrapped([_USER], tools, True)
         told = self._wrapped([_USER, turn], tools, False)
         close, delta = self._seams.between(turn, new, tools)
-        shared = _common(prompt, told)
+        shared = common_ids(prompt, told)
         spoken = told[shared : len(told) - close.size]
         thought = self.encode(closing_of(self.decode(prompt), self.decode(prompt[:shared])))
         last = told[len(told) - close.size :] or delta.tolist()
@@ -337,11 +293,6 @@ class PackageRenderer:
             return ComparisonRules(special, self.stop_token_ids, prefix)
         trailing = frozenset(self._spoken[closed_at + 1 :])
         return ComparisonRules(special, trailing, prefix, self._closing_ids() | {self._spoken[closed_at]})
-
-
-def _common(left: Sequence[int], right: Sequence[int]) -> int:
-    pairs = enumerate(zip(left, right, strict=False))
-    return next((index for index, (a, b) in pairs if a != b), min(len(left), len(right)))
 
 
 def _digest(parts: list[Any]) -> str:
