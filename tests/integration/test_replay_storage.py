@@ -1,6 +1,8 @@
 """Full replay rows: every turn's payload repeats its prefix, but what is stored, read and held does not."""
 
 import base64
+import io
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.core.management import call_command
 
 from sessions_app.models import SidePayload, UnattachedReply
 from tests.client import Client, reply_of, user
@@ -64,9 +67,11 @@ class Engine:
         return ids
 
 
-def told(client: Client, session: str) -> list[bytes]:
-    """The payloads that the records of the active path show."""
-    metas = [one["response"]["choices"][0]["meta_info"] for one in client.get(session)["records"]]
+def told(client: Client, session: str, leaf: int | None = None) -> list[bytes]:
+    """The payloads that the records of a path show, the active one's where none is named."""
+    query = "" if leaf is None else f"?leaf={leaf}"
+    records = client.call("GET", f"/sessions/{session}{query}").json["records"]
+    metas = [one["response"]["choices"][0]["meta_info"] for one in records]
     for meta in metas:
         assert meta["routed_experts"] == meta["indexer_topk"]
     return [base64.b64decode(meta["routed_experts"]) for meta in metas]
@@ -121,6 +126,42 @@ def test_a_reply_that_came_too_late_is_kept_with_all_of_its_rows(engine):
         assert slow.result().headers["x-tito-recorded"] == "false"
     late = UnattachedReply.objects.get(session_id=session)
     assert (bytes(late.routed_experts), bytes(late.indexer_topk)) == (spoken.sent[1], spoken.sent[1])
+
+
+def test_turns_at_once_keep_what_each_adds_to_their_parent(engine):
+    gates = [threading.Event(), threading.Event()]
+    with running_server(environment(engine)) as url, ThreadPoolExecutor(2) as pool:
+        client = Client(url)
+        spoken, session = Engine(engine, client), client.create()
+        history = [user("a"), reply_of(spoken.turn(session, [user("a")]))]
+        calls = []
+        for gate, text in zip(gates, ("b", "cc"), strict=True):
+            seen = len(engine.bodies)
+            calls.append(pool.submit(spoken.turn, session, [*history, user(text)], gate=gate))
+            engine.wait_seen(seen + 3)
+        for gate, call in zip(gates, calls, strict=True):
+            gate.set()
+            assert call.result().headers["x-tito-recorded"] == "true"
+        assert [told(client, session, leaf) for leaf in (1, 2)] == [
+            [spoken.sent[0], spoken.sent[1]],
+            [spoken.sent[0], spoken.sent[2]],
+        ]
+    assert [left_out for left_out, _ in kept(session)] == [0, len(spoken.sent[0]), len(spoken.sent[0])]
+
+
+def test_a_dump_that_is_loaded_elsewhere_tells_the_same(engine, tmp_path):
+    with running_server(environment(engine)) as url:
+        client = Client(url)
+        spoken, session, history = Engine(engine, client), client.create(), [user("a")]
+        for _ in range(3):
+            history += [reply_of(spoken.turn(session, history)), user("b")]
+        dump = tmp_path / "dump.jsonl"
+        dump.write_bytes(client.call("GET", f"/api/sessions/{session}/dump").body)
+        written = io.StringIO()
+        call_command("session_load", str(dump), "--new-id", stdout=written)
+        (loaded,) = re.findall(r"[0-9a-f]{32}", written.getvalue())[-1:]
+        assert loaded != session
+        assert told(client, loaded) == spoken.sent
 
 
 def test_samples_and_exports_hand_out_the_rows_of_the_last_merged_turn(engine, tmp_path, settings):

@@ -142,6 +142,7 @@ def test_an_unknown_name_is_refused_with_the_choices(selector: str):
             "a synchronous one is required",
         ),
         (".", "Empty module name"),
+        ("tests.samples.leaving.hook", "this module leaves"),
     ],
 )
 def test_a_dotted_path_that_does_not_resolve_is_refused_with_the_cause(selector: str, cause: str):

@@ -117,7 +117,7 @@ def _resolve(setting: str, selector: str, builtin: Mapping[str, Hook], allow_dot
         raise ValueError(f"invalid {setting} {selector!r}; use one of {choices}")
     try:
         return _imported(selector)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(
             f"failed to resolve {setting} {selector!r}; use one of {choices}: {error}"
         ) from error
