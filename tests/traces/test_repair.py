@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.traces.making import agent, call, response_ids, reward, session, span
-from trainer_export.traces import enclosing
+from trainer_export.traces import enclosing, repair
 from trainer_export.traces.parsing import parse_spans
 from trainer_export.traces.repair import repair_hierarchy
 from trainer_export.traces.tree import Node, build_tree
@@ -60,13 +60,14 @@ def traces(draw):
 
 
 @settings(max_examples=400, deadline=None)
-@given(traces(), st.sampled_from([0, 2, 500]))
-def test_agrees_with_the_literal_rule(spans, steps):
-    """However soon the search gives way to a pass over all intervals."""
+@given(traces(), st.sampled_from([0, 2, 500]), st.sampled_from([0, 1, 128]))
+def test_agrees_with_the_literal_rule(spans, steps, asked):
+    """However soon the search gives way to a pass over all intervals, and asking nodes to numbering them."""
     root = build_tree(parse_spans(spans))
     literally(root)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(enclosing, "_MOST_STEPS", steps)
+        patch.setattr(repair, "_MOST_ASKED", asked)
         assert repaired(spans) == ids(root)
 
 
@@ -175,7 +176,16 @@ def nested(count: int):
     ]
 
 
-@pytest.mark.parametrize("shape", [floating, parallel, nested])
+def tied(count: int):
+    """Agents that are all moved below one span, then calls that each of them encloses equally tightly."""
+    half = count // 2
+    starts = [index / 1024 for index in range(half)]
+    agents = [agent(f"a{index}", "s", start, start + 64, "x") for index, start in enumerate(starts)]
+    calls = [call(f"c{index}", "s", 32 + start / 8, 33 + start / 8) for index, start in enumerate(starts)]
+    return [session(1e6), span("all", "s", 0.0, 1e5), *agents, *calls]
+
+
+@pytest.mark.parametrize("shape", [floating, parallel, nested, tied])
 def test_20000_spans_take_seconds(shape):
     root = build_tree(parse_spans(shape(20_000)))
     started = time.process_time()

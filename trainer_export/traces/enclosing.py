@@ -79,23 +79,43 @@ class IntervalIndex(Generic[Member]):
     def remove(self, interval: Interval, member: Member) -> None:
         """Take one member out."""
         del self._members[interval][member]
-        self.forget_order(interval)
+        self._forget_first(interval)
         if not self._members[interval]:
             self._ends[self._position[interval]] = -math.inf
             slot = self._size + self._position[interval]
             self._latest_end[slot], self._shortest[slot], self._first[slot] = -math.inf, math.inf, math.inf
             self._pull_above(slot)
 
-    def forget_order(self, interval: Interval) -> None:
+    def forget_order(self, interval: Interval, member: Member) -> None:
         """A member has moved: only the caller knows which one is the first now."""
+        self._members[interval][member] = _ORDER_UNKNOWN
+        self._forget_first(interval)
+
+    def _forget_first(self, interval: Interval) -> None:
         slot = self._size + self._position[interval]
         if self._first[slot] != _ORDER_UNKNOWN:
             self._first[slot] = _ORDER_UNKNOWN
             self._pull_above(slot)
 
+    def reorder(self, members: Iterable[tuple[Interval, Member]]) -> None:
+        """All members in their order as it is now."""
+        for order, (interval, member) in enumerate(members):
+            self._members[interval][member] = order
+        for slot, leaf in enumerate(self._leaves, self._size):
+            self._first[slot] = min(self._members[leaf].values(), default=math.inf)
+        for slot in range(self._size - 1, 0, -1):
+            self._first[slot] = min(self._first[2 * slot], self._first[2 * slot + 1])
+
     def members(self, interval: Interval) -> Collection[Member]:
         """Those that have exactly this interval."""
         return self._members[interval].keys()
+
+    def foremost(self, interval: Interval) -> list[Member]:
+        """Of those that have exactly this interval the first in order, and all whose order is unknown."""
+        orders = self._members[interval]
+        unknown = [member for member, order in orders.items() if order == _ORDER_UNKNOWN]
+        known = orders if not unknown else [member for member in orders if orders[member] != _ORDER_UNKNOWN]
+        return [min(known, key=orders.__getitem__), *unknown] if known else unknown
 
     def tightest_around(self, inner: Interval) -> list[Interval]:
         """The enclosing intervals of least positive slack; on a tie those that can hold the first member."""

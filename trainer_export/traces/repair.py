@@ -15,6 +15,9 @@ from trainer_export.traces.enclosing import Interval, IntervalIndex
 from trainer_export.traces.tree import Node
 from trainer_export.traces.unknown_times import UnknownTimes
 
+_MOST_ASKED = 128
+"""Nodes of unknown order that are compared by where they hang."""
+
 
 def repair_hierarchy(root: Node) -> None:
     """Move floating children in place."""
@@ -35,7 +38,11 @@ class _Place:
 
 
 class _Repair:
-    """One repair of the children of one node."""
+    """One repair of the children of one node.
+
+    The order of nodes that moved is asked of their places, one by one; when many of them tie, all nodes are
+    numbered anew. Each numbering is paid for by as many moves, so that no trace takes the square of its size.
+    """
 
     def __init__(self, top: Node) -> None:
         self._top = top
@@ -53,18 +60,20 @@ class _Repair:
         self._first: dict[Interval, Node] = {}
         """The first node, depth first, of shared intervals; dropped when one of their nodes moves."""
         self._shared = {child: set(self._shared_below(child)) for child in top.children}
+        self._staying = dict.fromkeys(top.children)
+        self._numbered = dict(self._own_branch)
+        """Nodes below each child that stays whose order the index knows."""
 
     def run(self) -> None:
         """Visit the children in listed order."""
-        staying = dict.fromkeys(self._top.children)
         for child in self._top.children:
-            if len(staying) == 1:
+            if len(self._staying) == 1:
                 break
             parent = self._closest_parent(child)
             if parent is not None:
-                del staying[child]
+                del self._staying[child]
                 self._move(child, parent)
-        self._top.children = list(staying)
+        self._top.children = list(self._staying)
 
     def _closest_parent(self, child: Node) -> Node | None:
         """The first node, depth first, of the tightest enclosing interval."""
@@ -72,7 +81,11 @@ class _Repair:
         inner = _interval(child)
         if inner is None:
             return None
-        candidates = [self._first_of(interval) for interval in self._index.tightest_around(inner)]
+        tightest = self._index.tightest_around(inner)
+        if len(tightest) > _MOST_ASKED:
+            self._number()
+            tightest = self._index.tightest_around(inner)
+        candidates = [self._first_of(interval) for interval in tightest]
         return self._first_in_order(candidates) if candidates else None
 
     def _first_in_order(self, nodes: Collection[Node]) -> Node:
@@ -84,8 +97,22 @@ class _Repair:
         if len(members) == 1:
             return next(iter(members))
         if interval not in self._first:
-            self._first[interval] = self._first_in_order(members)
+            self._first[interval] = self._first_in_order(self._foremost(interval))
         return self._first[interval]
+
+    def _foremost(self, interval: Interval) -> list[Node]:
+        foremost = self._index.foremost(interval)
+        if len(foremost) > _MOST_ASKED:
+            self._number()
+            foremost = self._index.foremost(interval)
+        return foremost
+
+    def _number(self) -> None:
+        """Tell the index the order of all nodes as they hang now."""
+        self._numbered = {child: list(child.walk()) for child in self._staying}
+        nodes = (node for below in self._numbered.values() for node in below)
+        timed = ((_interval(node), node) for node in nodes)
+        self._index.reorder((interval, node) for interval, node in timed if interval is not None)
 
     def _shared_below(self, child: Node) -> Iterator[Interval]:
         for node in child.walk():
@@ -108,11 +135,11 @@ class _Repair:
         parent.children.append(child)
 
     def _forget_order(self, child: Node) -> None:
-        """Of the child's own branch: what was moved into it is known to have moved."""
-        for node in self._own_branch[child]:
+        """Of all below the child whose order is known: the others are known to have moved."""
+        for node in self._numbered.pop(child):
             interval = _interval(node)
             if interval is not None:
-                self._index.forget_order(interval)
+                self._index.forget_order(interval, node)
 
     def _forget(self, lost: Node) -> None:
         """What hangs in the air can no longer become a parent."""
