@@ -15,9 +15,6 @@ from sessions_app.packing import Ids
 from sessions_app.rendering.comparator import ComparisonRules
 from sessions_app.rendering.tokenizer import ChatTokenizer
 
-_BROKEN = "\ufffd"
-"""In the text of an id that holds a part of a letter."""
-
 
 class Spelling:
     """Segments of ids and of texts under one family's rules. Immutable; shared between threads."""
@@ -33,8 +30,8 @@ class Spelling:
         self._split = separator.split
         self._usable = (
             tokenizer.keeps_text
-            and not any(_BROKEN in text for text in self._tails)
-            and 0 < self._special.size == len(self._separators)
+            and bool(self._separators)
+            and all(map(self._is_own, rules.special_ids | rules.trailing_ids))
             and self._separators <= tokenizer.added_texts
             and not _overlapping(self._separators, tokenizer.added_texts, separator)
         )
@@ -50,6 +47,10 @@ class Spelling:
         cuts = np.unique(np.concatenate([places, places + 1]))
         spoken = self._tokenizer.decode_many([part.tolist() for part in np.split(ids, cuts) if part.size])
         return wanted == spoken and sum(part in self._separators for part in spoken) == places.size
+
+    def _is_own(self, number: int) -> bool:
+        """Whether an id's text is read as that very id: not half a letter, nor another's text as well."""
+        return self._tokenizer.token_id(self._tokenizer.decode([number])) == number
 
     def _without_tail(self, parts: list[str]) -> list[str]:
         end = len(parts)

@@ -137,6 +137,14 @@ def test_a_tail_that_is_a_part_of_a_letter_makes_every_text_be_tokenised() -> No
     assert not Spelling(tokenizer, rules).spells(array([]), "\ufffd")
 
 
+def test_a_tail_whose_text_is_read_as_another_id_makes_every_text_be_tokenised() -> None:
+    tokenizer = built(added=["\n"])
+    rules = ComparisonRules(tokenizer.special_ids, frozenset({tokenizer.vocabulary()["Ċ"]}), "")
+    served = tokenizer.encode("<|end|>")
+    assert differs(tokenizer, rules, served, "<|end|>\n")
+    assert not Spelling(tokenizer, rules).spells(served, "<|end|>\n")
+
+
 def test_two_separators_of_one_text_make_every_text_be_tokenised() -> None:
     tokenizer = built(added=[" "])
     plain_blank = tokenizer.vocabulary()["Ġ"]
