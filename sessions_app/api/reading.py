@@ -6,9 +6,10 @@ grows with the square of the turns, and is never held at once.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from sessions_app import errors
 from sessions_app.json_text import dumps
@@ -17,7 +18,7 @@ from sessions_app.rendering.protocol import Renderer
 from sessions_app.store import attach, read
 from sessions_app.store.pool import Database
 from sessions_app.store.read import SessionSummary
-from sessions_app.store.side import load_side
+from sessions_app.store.side import load_side, nodes_with_side
 from sessions_app.store.values import PathMessage, SessionSettings, TurnRow
 from sessions_app.turns import reading
 from sessions_app.turns.describing import drift_of, epoch, healer_json, tree_json
@@ -48,8 +49,8 @@ class PathRows:
 
     turns: list[TurnRow]
     messages: list[PathMessage]
-    side: dict[int, dict[str, bytes]]
-    """Replay payloads by node and kind."""
+    with_side: frozenset[int]
+    """Nodes with replay payloads, which are read one at a time: all of a path are too much to hold."""
 
 
 async def session_chunks(
@@ -61,16 +62,16 @@ async def session_chunks(
         raise errors.SessionNotFound(settings.id.hex)
     path = await _path(db, settings, summary.active_seq if wanted.leaf is None else wanted.leaf)
     metadata = await _metadata(db, settings, renderer, summary, path, wanted)
-    return _pieces(settings.id.hex, path, metadata, wanted)
+    return _pieces(db, settings.id, path, metadata, wanted)
 
 
 async def _pieces(
-    session_id: str, path: PathRows, metadata: dict[str, Any], wanted: Selection
+    db: Database, session_id: UUID, path: PathRows, metadata: dict[str, Any], wanted: Selection
 ) -> AsyncIterator[bytes]:
-    yield b'{"session_id":' + dumps(session_id)
+    yield b'{"session_id":' + dumps(session_id.hex)
     if RECORDS in wanted.parts:
         separator = b',"records":['
-        for record in _records(path, wanted):
+        async for record in _records(db, session_id, path, wanted):
             yield separator + dumps(record)
             separator = b","
             await asyncio.sleep(0)
@@ -80,16 +81,17 @@ async def _pieces(
 
 async def _path(db: Database, settings: SessionSettings, seq: int | None) -> PathRows:
     if seq is None:
-        return PathRows([], [], {})
+        return PathRows([], [], frozenset())
     turns = await read.load_turns(db, settings.id, seq)
     if not turns:
         raise errors.NotFound(f"node not found: {seq}")
     messages = await attach.load_path_messages(db, settings.id, seq)
-    side = await load_side(db, settings.id, [turn.node.seq for turn in turns])
-    return PathRows(turns, messages, side)
+    return PathRows(turns, messages, await nodes_with_side(db, settings.id))
 
 
-def _records(path: PathRows, wanted: Selection) -> Iterator[dict[str, Any]]:
+async def _records(
+    db: Database, session_id: UUID, path: PathRows, wanted: Selection
+) -> AsyncIterator[dict[str, Any]]:
     """The records asked for, one at a time."""
     end = len(path.turns) if wanted.limit is None else wanted.after + wanted.limit
     with_tokens = TOKENS in wanted.parts
@@ -97,7 +99,8 @@ def _records(path: PathRows, wanted: Selection) -> Iterator[dict[str, Any]]:
     prompts = reading.prompts_of(path.turns)
     for index, (turn, prompt, messages) in enumerate(zip(path.turns, prompts, raw, strict=True)):
         if wanted.after <= index < end:
-            side = path.side.get(turn.node.seq)
+            seq = turn.node.seq
+            side = await load_side(db, session_id, seq) if seq in path.with_side else None
             yield record_json(
                 turn,
                 reading.request_of(turn, prompt, messages, with_tokens=with_tokens),

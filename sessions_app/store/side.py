@@ -100,14 +100,15 @@ def _columns(keys: Collection[Key]) -> tuple[list[UUID], list[int], list[str]]:
     return [key[0] for key in ordered], [key[1] for key in ordered], [key[2] for key in ordered]
 
 
-async def load_side(db: Executor, session_id: UUID, seqs: list[int]) -> dict[int, dict[str, bytes]]:
-    """Whole replay payloads of nodes, by node and kind."""
-    kinds = await db.fetch_all(
-        "SELECT node_seq, kind FROM sessions_app_sidepayload WHERE session_id = %s AND node_seq = ANY(%s)",
-        (session_id, seqs),
-    )
-    side: dict[int, dict[str, bytes]] = {}
-    found = await load_payloads(db, {(session_id, seq, kind) for seq, kind in kinds})
-    for (_, seq, kind), parts in found.items():
-        side.setdefault(seq, {})[kind] = b"".join(parts)
-    return side
+async def nodes_with_side(db: Executor, session_id: UUID) -> frozenset[int]:
+    """The nodes of a session that have replay payloads."""
+    query = "SELECT DISTINCT node_seq FROM sessions_app_sidepayload WHERE session_id = %s"
+    return frozenset(row[0] for row in await db.fetch_all(query, (session_id,)))
+
+
+async def load_side(db: Executor, session_id: UUID, seq: int) -> dict[str, bytes]:
+    """The whole replay payloads of one node, by kind."""
+    query = "SELECT kind FROM sessions_app_sidepayload WHERE session_id = %s AND node_seq = %s"
+    kinds = await db.fetch_all(query, (session_id, seq))
+    found = await load_payloads(db, {(session_id, seq, kind) for (kind,) in kinds})
+    return {kind: b"".join(parts) for (_, _, kind), parts in found.items()}

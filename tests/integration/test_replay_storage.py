@@ -67,10 +67,9 @@ class Engine:
         return ids
 
 
-def told(client: Client, session: str, leaf: int | None = None) -> list[bytes]:
-    """The payloads that the records of a path show, the active one's where none is named."""
-    query = "" if leaf is None else f"?leaf={leaf}"
-    records = client.call("GET", f"/sessions/{session}{query}").json["records"]
+def told(client: Client, session: str, query: str = "") -> list[bytes]:
+    """The payloads that the records of a path show, the active one's where the query names none."""
+    records = client.call("GET", f"/sessions/{session}?{query}").json["records"]
     metas = [one["response"]["choices"][0]["meta_info"] for one in records]
     for meta in metas:
         assert meta["routed_experts"] == meta["indexer_topk"]
@@ -90,6 +89,7 @@ def test_what_the_parent_holds_is_not_stored_again_and_is_told_all_the_same(engi
         for _ in range(4):
             history += [reply_of(spoken.turn(session, history)), user("b")]
         assert told(client, session) == spoken.sent
+        assert told(client, session, "after=1&limit=2") == spoken.sent[1:3]
         history = [*history[:2], user("another")]
         spoken.turn(session, history)
         assert told(client, session) == [spoken.sent[0], spoken.sent[4]]
@@ -142,7 +142,7 @@ def test_turns_at_once_keep_what_each_adds_to_their_parent(engine):
         for gate, call in zip(gates, calls, strict=True):
             gate.set()
             assert call.result().headers["x-tito-recorded"] == "true"
-        assert [told(client, session, leaf) for leaf in (1, 2)] == [
+        assert [told(client, session, f"leaf={leaf}") for leaf in (1, 2)] == [
             [spoken.sent[0], spoken.sent[1]],
             [spoken.sent[0], spoken.sent[2]],
         ]
