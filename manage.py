@@ -4,8 +4,14 @@
 import os
 import sys
 
-from django.core.exceptions import ImproperlyConfigured
-from django.core.management import execute_from_command_line
+try:
+    from django.core.exceptions import ImproperlyConfigured
+    from django.core.management import execute_from_command_line
+except ModuleNotFoundError:
+    sys.exit(
+        f"tito: {sys.executable} has no Django. Run .venv/bin/python manage.py …, and before the first time: "
+        "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt"
+    )
 
 from tito_project.commandline import options_into_environment
 from tito_project.embedded.errors import ServiceError

@@ -21,6 +21,9 @@ from sessions_app.api import asgi as direct  # noqa: E402  (needs the applicatio
 from sessions_app.api import runtime  # noqa: E402
 from sessions_app.api.wiring import build_profile, conninfo  # noqa: E402
 
+# The screens are loaded before anybody is served, not by the first who asks for one.
+from tito_project import urls as _urls  # noqa: E402, F401
+
 logger = logging.getLogger(__name__)
 
 

@@ -50,7 +50,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 INSTALLED_APPS = [
     "unfold",
     "axes",
-    "django.contrib.admin",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # urls.py loads the screens: few processes show any
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

@@ -9,6 +9,8 @@ from sessions_app.api.openapi.view import DocumentView
 SESSIONS = RedirectView.as_view(pattern_name="admin:sessions_app_session_changelist")
 """Where whoever types the address of the server means to go."""
 
+admin.autodiscover()
+
 handler404 = "sessions_app.api.not_found.not_found"
 
 urlpatterns = [

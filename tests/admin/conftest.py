@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
+import tito_project.urls  # noqa: F401  (loads the screens, which tests choose their parameters from)
 from tests.admin.seeding import Seeds, Server, seed, seeded_server
 
 

@@ -37,7 +37,7 @@ class Assembly:
     """`demo`, `local`, or None = what the settings say."""
 
     def start(self) -> Welcome:
-        """Returns when `/health` answers. The engine comes first, to load while the database starts."""
+        """Returns when `/health` answers. The engine loads while the database and the web server start."""
         engine, environment = self._choose_engine()
         parts = Parts(self.places, self._environment() | environment)
         check_given_services()
@@ -45,8 +45,9 @@ class Assembly:
         self._start_services()
         migrate()
         password = create_admin()
+        wait_for_web = self._start_web(parts)
         wait_for_engine()
-        self._start_web(parts)
+        wait_for_web()
         self.supervisor.start(parts.worker())
         return self._welcome(password, engine)
 
@@ -81,10 +82,11 @@ class Assembly:
         child = self.supervisor.start(parts.demo_engine(port))
         return lambda: child.wait_ready(lambda: accepts(port), _ENGINE_READY_S, self.supervisor.pause)
 
-    def _start_web(self, parts: Parts) -> None:
+    def _start_web(self, parts: Parts) -> Callable[[], None]:
+        """Returns what waits for its first healthy answer."""
         web = self.supervisor.start(parts.web(self.listener.fileno(), self.workers, settings.TITO.drain_s))
         base, hosts = self._base(), settings.ALLOWED_HOSTS
-        web.wait_ready(lambda: healthy(base, hosts), _WEB_READY_S, self.supervisor.pause)
+        return lambda: web.wait_ready(lambda: healthy(base, hosts), _WEB_READY_S, self.supervisor.pause)
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -120,6 +122,5 @@ def _bundled_model(home: Path) -> str:
 def _require_torch() -> None:
     if find_spec("torch") is None:
         raise ServiceError(
-            "the local engine needs PyTorch: pip install -r requirements-local.txt, "
-            "or use `--engine demo`"
+            "the local engine needs PyTorch: pip install -r requirements-local.txt, or use `--engine demo`"
         )

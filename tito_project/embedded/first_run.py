@@ -7,7 +7,8 @@ import redis
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, connection, connections
+from django.db.migrations.executor import MigrationExecutor
 
 from tito_project.embedded.errors import ServiceError
 
@@ -33,9 +34,11 @@ def check_given_services() -> None:
 
 
 def migrate() -> None:
-    """Brings the tables up to date."""
+    """Brings the tables up to date; where they are, that is all it finds out."""
     try:
-        call_command("migrate", verbosity=0, interactive=False)
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            call_command("migrate", verbosity=0, interactive=False)
     except DatabaseError as error:
         raise ServiceError(f"the migrations failed: {error}") from error
 
@@ -55,6 +58,6 @@ def create_admin() -> str | None:
 
 def _release_connections() -> None:
     """`up` itself needs the database no longer."""
-    for connection in connections.all(initialized_only=True):
-        connection.close()
-        connection.close_pool()  # type: ignore[attr-defined]
+    for each in connections.all(initialized_only=True):
+        each.close()
+        each.close_pool()  # type: ignore[attr-defined]

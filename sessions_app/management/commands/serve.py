@@ -32,6 +32,7 @@ _HANG_S = 60
 class Command(BaseCommand):
     """Runs uvicorn on the ASGI application."""
 
+    requires_system_checks = ()
     help = "Run the web server (services must be running or given by DATABASE_URL and REDIS_URL)"
 
     def add_arguments(self, parser: ArgumentParser) -> None:

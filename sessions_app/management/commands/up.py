@@ -21,6 +21,7 @@ from tito_project.embedded.supervisor import StopRequested, Supervisor
 class Command(BaseCommand):
     """Runs the services, the web server, a worker and the demo engine as children."""
 
+    requires_system_checks = ()
     help = "Run everything on this machine: database, broker, web server, worker, demo engine"
 
     def add_arguments(self, parser: ArgumentParser) -> None:

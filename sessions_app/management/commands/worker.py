@@ -12,6 +12,7 @@ from tito_project.celery import app
 class Command(BaseCommand):
     """Runs the worker in this process."""
 
+    requires_system_checks = ()
     help = "Run a Celery worker (services must be running or given by DATABASE_URL and REDIS_URL)"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
