@@ -7,6 +7,7 @@ import copy
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -283,6 +284,13 @@ def test_a_sample_that_claims_another_leaf_leaves_its_own_out() -> None:
 
     result = made(hooks(claiming))
     assert [(one.leaf, one.reason) for one in result.report.dropped] == [(1, "postprocessor_dropped")]
+
+
+def test_a_generator_that_does_not_end_is_refused() -> None:
+    endless = replace(KEEP_ALL, picker=lambda leaves, session_metadata: repeat(leaves[0]))
+    assert "without duplicates" in refusal(endless)
+    copies = hooks(lambda samples, session_metadata: repeat(samples[0]))
+    assert refusal(copies).endswith("postprocessor returned more than 1048576 samples")
 
 
 class Mute(Exception):

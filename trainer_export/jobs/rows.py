@@ -30,7 +30,7 @@ from trainer_export.jobs.filters import Filters
 from trainer_export.jobs.report import Tally
 from trainer_export.jobs.request import ExportRules
 from trainer_export.samples.arguments import SamplesArguments
-from trainer_export.samples.hooks import Hooks
+from trainer_export.samples.hooks import MOST_ROWS, Hooks
 from trainer_export.samples.native import SessionRows, session_rows
 from trainer_export.samples.rows import SampleRow
 from trainer_export.samples.values import SessionForest
@@ -42,7 +42,7 @@ _BATCH_TOKENS = 1_000_000
 _BATCH_SESSIONS = 256
 POSITION_BITS = 20
 """Bits that a session's place takes in an export, or in a group."""
-ROW_BITS = 20
+ROW_BITS = (MOST_ROWS - 1).bit_length()
 """Bits of a row's number that count the rows of one session."""
 
 

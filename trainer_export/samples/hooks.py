@@ -9,6 +9,7 @@ import importlib
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 from sessions_app.errors import SamplesFailed
@@ -19,6 +20,8 @@ from trainer_export.samples.sample import Sample
 from trainer_export.samples.values import JsonObject
 
 _LONGEST_TEXT = 10_000
+MOST_ROWS = 2**20
+"""Of one session: what numbers of rows have room for."""
 Hook = TypeVar("Hook", Picker, Postprocessor)
 
 
@@ -67,7 +70,7 @@ def _text_of(error: BaseException) -> str:
 
 def pick(picker: Picker, samples: list[Sample], session_metadata: JsonObject) -> list[Sample]:
     """A picker's choice, if it is one. Raises ValueError and TypeError in the contract's words."""
-    picked = _iterated(picker(list(samples), session_metadata))
+    picked = _iterated(picker(list(samples), session_metadata), len(samples))
     chosen = [id(sample) for sample in picked]
     if len(set(chosen)) != len(chosen) or not {id(sample) for sample in samples}.issuperset(chosen):
         raise ValueError(
@@ -76,16 +79,21 @@ def pick(picker: Picker, samples: list[Sample], session_metadata: JsonObject) ->
     return picked
 
 
-def _iterated(result: Any) -> list[Any]:
+def _iterated(result: Any, most: int) -> list[Any]:
+    """The items of a result, one more than it may have at most: a generator need not end."""
     if inspect.iscoroutine(result):
         result.close()
         raise TypeError("hook returned a coroutine; a synchronous hook is required")
-    return list(result)
+    return list(islice(result, most + 1))
 
 
 def _returned(result: Any) -> list[Any]:
-    """What a post-processor returned; None and other empty values mean no rows."""
-    return _iterated(result) if inspect.iscoroutine(result) or result else []
+    """What a post-processor returned; None and other empty values mean no rows. Raises ValueError for too
+    many."""
+    rows = _iterated(result, MOST_ROWS) if inspect.iscoroutine(result) or result else []
+    if len(rows) > MOST_ROWS:
+        raise ValueError(f"postprocessor returned more than {MOST_ROWS} samples")
+    return rows
 
 
 def resolve_hooks(picker: str, postprocessor: str, *, allow_dotted: bool = True) -> Hooks:
