@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
             name="digest",
             field=models.BinaryField(
                 blank=True,
-                help_text="blake2b-16 of the whole payload; null for rows asked for in part",
+                help_text="SHA-256 of the whole payload; null for rows asked for in part",
                 null=True,
             ),
         ),

@@ -174,7 +174,7 @@ class SidePayload(models.Model):
         default=0, db_default=0, help_text="Bytes of the parent's payload that belong before this one"
     )
     digest = models.BinaryField(
-        null=True, blank=True, help_text="blake2b-16 of the whole payload; null for rows asked for in part"
+        null=True, blank=True, help_text="SHA-256 of the whole payload; null for rows asked for in part"
     )
 
     class Meta:

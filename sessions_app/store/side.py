@@ -9,7 +9,7 @@ what the engine sent.
 from asyncio import to_thread
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from hashlib import blake2b
+from hashlib import sha256
 from uuid import UUID
 
 from sessions_app.store.pool import Executor
@@ -17,8 +17,6 @@ from sessions_app.store.values import SideData
 
 Key = tuple[UUID, int, str]
 """Session, node, kind."""
-
-_DIGEST_BYTES = 16
 
 _PARENTS = """
     SELECT kind, prefix_bytes + octet_length(payload), digest FROM sessions_app_sidepayload
@@ -75,7 +73,7 @@ def _beyond(rider: SideData, held: _Held | None) -> SideData:
     """In one pass over the payload: does it begin with what is held, and what is its own digest?"""
     payload = memoryview(rider.payload)
     shared = held.size if held is not None and held.size <= len(payload) else 0
-    taken = blake2b(payload[:shared], digest_size=_DIGEST_BYTES)
+    taken = sha256(payload[:shared])
     repeats = held is not None and shared == held.size and taken.digest() == held.digest
     taken.update(payload[shared:])
     if not repeats:
