@@ -53,8 +53,13 @@ def verify(renderer: Renderer) -> tuple[Check, ...]:
     return (
         *(_guarded("seam", case, _seam, renderer) for case in SEAMS),
         *(_role(renderer, role, otherwise) for role, otherwise in _ROLES.items()),
-        *(_guarded("parse", case, _round_trip, renderer) for case in TURNS),
+        *read_back(renderer),
     )
+
+
+def read_back(renderer: Renderer) -> tuple[Check, ...]:
+    """The checks of its parsers."""
+    return tuple(_guarded("parse", case, _round_trip, renderer) for case in TURNS)
 
 
 def failed(checks: Sequence[Check]) -> bool:

@@ -154,6 +154,22 @@ def test_the_command_fails_with_status_1_and_shows_the_tokens(capsys: pytest.Cap
     assert "fail: sessions shatter or drift, or turns are misread" in lines
 
 
+@pytest.mark.parametrize(
+    ("model", "template", "says"),
+    [
+        ("", [], "Its turns are read by:\n  --tool-parser qwen3 --reasoning-parser think\n"),
+        (BYTES, ["--chat-template", str(HISTORY / "config/glmish.jinja")], "No parser here reads its turns"),
+    ],
+)
+def test_the_command_says_which_parsers_fit(
+    model: str, template: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--model", model, "--renderer", "template", "--tool-parser", "glm", *template)
+    with pytest.raises(SystemExit):
+        call_command("verify_renderer", *arguments)
+    assert says in capsys.readouterr().out
+
+
 def test_the_command_says_what_cannot_be_loaded(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="does not exist"):
         run("--model", str(tmp_path / "nothing"))

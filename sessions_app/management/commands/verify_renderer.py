@@ -4,6 +4,7 @@ hold."""
 import json
 import sys
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from sessions_app.rendering.factory import load_renderer
+from sessions_app.rendering.parser_trials import fitting_parsers
 from sessions_app.rendering.parsers.registry import REASONING_PARSERS, TOOL_PARSERS
 from sessions_app.rendering.protocol import Renderer
+from sessions_app.rendering.template_renderer import TemplateRenderer
 from sessions_app.rendering.token_diff import on_lines
 from sessions_app.rendering.verification import FAIL, NONE, OK, WARN, Check, failed, verify
 
@@ -49,6 +52,9 @@ class Command(BaseCommand):
         renderer = _renderer(options)
         checks = verify(renderer)
         self.stdout.write(_as_json(renderer, checks) if options["json"] else _table(renderer, checks))
+        misread = failed([check for check in checks if check.area == "parse"])
+        if misread and isinstance(renderer, TemplateRenderer) and not options["json"]:
+            self.stdout.write(_advice(fitting_parsers(renderer)))
         if failed(checks):
             sys.exit(1)
 
@@ -105,6 +111,13 @@ def _table(renderer: Renderer, checks: tuple[Check, ...]) -> str:
             *(f"{verdict}: {meaning}" for verdict, meaning in _MEANINGS.items() if verdict in found),
         ]
     )
+
+
+def _advice(fitting: Sequence[tuple[str, str]]) -> str:
+    if not fitting:
+        return "No parser here reads its turns: use an engine that parses, or a family of renderers:."
+    named = (f"--tool-parser {tools} --reasoning-parser {reasoning}" for tools, reasoning in fitting)
+    return "\n".join(["Its turns are read by:", *(f"  {one}" for one in named)])
 
 
 def _rows(check: Check) -> list[str]:
