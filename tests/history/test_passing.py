@@ -72,6 +72,8 @@ def test_nothing_passes_without_a_profile():
         user(f"{ONE['content']} and go on"),
         user([{"type": "text", "text": ONE["content"]}, {"type": "image"}]),
         user("<system-reminder>unclosed"),
+        user(""),
+        user(None),
         assistant(ONE["content"]),
         {"role": "system", "content": ONE["content"]},
         {"role": "tool", "tool_call_id": "c", "content": ONE["content"]},

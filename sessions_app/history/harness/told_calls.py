@@ -1,7 +1,7 @@
 """Calls that a harness replays as text: `Calling tools:` and a Python list behind what the model said.
 
-Such a message is brought back to the calls it tells. Calls of the harness's own interpreter are no calls
-of the model: their code stands in its text.
+Such a message is brought back to the calls it tells; one that has calls only quotes others. Calls of the
+harness's own interpreter are no calls of the model: their code stands in its text.
 """
 
 import ast
@@ -22,12 +22,12 @@ def calls_from_text(message: Message) -> Message:
     text = content if isinstance(content, str) else _only_text(content)
     if text is None:
         return message
-    said, mark, told = text.partition(_MARK)
+    said, mark, told = (text, "", "") if message.get("tool_calls") else text.partition(_MARK)
     calls = _calls(f"[{told}") if mark else []
     if calls is None:
         return message
     kept = [call for call in calls if call["function"].get("name") != _INTERPRETER]
-    form = {**message, "content": (said if mark else text).strip(), **({"tool_calls": kept} if kept else {})}
+    form = {**message, "content": said.strip(), **({"tool_calls": kept} if kept else {})}
     return message if form == message else form
 
 

@@ -61,10 +61,11 @@ def cut_pattern(name: str, pattern: str, roles: Iterable[str], *, passes: bool =
 
 
 def _leaves_nothing(form: Callable[[Message], Message], message: Message) -> bool:
-    """Whether a user's message says nothing but what is cut."""
+    """Whether a user's message says what is cut, and nothing else."""
     if message.get("role") != "user" or present(message.get("tool_calls")) is not None:
         return False
-    return present(form(message).get("content")) is None
+    left = form(message)
+    return left is not message and present(left.get("content")) is None
 
 
 def without_billing_header(text: str) -> str:

@@ -100,6 +100,7 @@ REFUSED = {
         (calling(call(), content="I look."), assistant(TOLD)),
         (assistant("x = 2"), assistant(f"x = 1\n{RUN}")),
         (calling(call()), assistant("Calling tools:\n[open('x')]")),
+        (calling(call('{"a": 1}'), content=TOLD), calling(call('{"a": 2}'), content=TOLD)),
         (user("a "), user("a")),
     ],
     "null-call-fields": [(calling(call(extra=0)), calling(call()))],
