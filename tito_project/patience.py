@@ -1,6 +1,7 @@
-"""The HTTP protocol of the web server, with limits on how long a client may take.
+"""The HTTP protocol of the web server, with limits on how long a client may take, and on a request's head.
 
-uvicorn waits without end for the rest of a request and for a client that reads nothing. Invariant: a
+uvicorn waits without end for the rest of a request and for a client that reads nothing, and keeps as many
+headers as somebody sends. Invariants: a head larger than a few pieces of the socket's is not kept; a
 connection on which the client is due to do something, and does not in TITO_READ_TIMEOUT_S, is closed. Time
 that we take (a generation) does not count.
 """
@@ -11,11 +12,14 @@ from typing import Any
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+_LONGEST_HEAD = 65_536
+"""Bytes of address and headers beyond the piece that they begin in."""
 _TEXT = b'{"error":"the request did not arrive whole in time"}'
 _LATE = (
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-type: application/json\r\n"
     b"content-length: %d\r\n\r\n%b" % (len(_TEXT), _TEXT)
 )
+_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class ImpatientProtocol(HttpToolsProtocol):
@@ -26,6 +30,18 @@ class ImpatientProtocol(HttpToolsProtocol):
         self._patience_s: float = settings.TITO.read_timeout_s
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
+        self._in_head = False
+        self._head_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        """More of a request."""
+        goes_on = self._in_head
+        super().data_received(data)
+        self._head_bytes = self._head_bytes + len(data) if goes_on and self._in_head else 0
+        if self._head_bytes > _LONGEST_HEAD and not self.transport.is_closing():
+            if self._idle():
+                self.transport.write(_LARGE)
+            self.transport.close()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The first request is due."""
@@ -41,7 +57,13 @@ class ImpatientProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """The rest of a request is due."""
         self._expect_request()
+        self._in_head = True
         super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Its head is whole."""
+        self._in_head = False
+        super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """The request is whole."""

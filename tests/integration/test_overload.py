@@ -137,6 +137,23 @@ def test_a_body_that_trickles_in_is_not_waited_for(impatient) -> None:
     assert len(engine.requests) == seen
 
 
+@pytest.mark.parametrize("piece", [b"a: b\r\n" * 10_000, b"a" * 60_000], ids=["lines", "one line"])
+def test_a_head_without_end_is_not_kept(impatient, piece: bytes) -> None:
+    client, _ = impatient
+    with connected(client) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nx: ")
+        pieces = 0
+        while pieces < 200 and sent(connection, piece):
+            pieces += 1
+            time.sleep(0.001)  # a piece each: what arrives at once is read at once
+    assert pieces < 100
+
+
+def test_a_head_of_ordinary_size_is_read(impatient) -> None:
+    client, _ = impatient
+    assert client.call("GET", "/health", headers={"x": "a" * 30_000}).status == 200
+
+
 def test_a_generation_may_take_longer_than_a_request_may(impatient) -> None:
     client, engine = impatient
     engine.script(Reply([100, 2], message=says("ab"), delay_s=PATIENCE_S * 3))
