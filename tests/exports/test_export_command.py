@@ -279,6 +279,10 @@ def test_a_hook_that_raises_costs_its_session_and_nothing_else(toy, tmp_path: Pa
     assert report["failures"][0]["session"] == sessions[0]
     assert "picker exploded" in report["failures"][0]["said"]
     assert report["rows"] == 1
+    assert (report["nodes"], report["dropped_nodes"]) == (5, {"failed": 3})
+    assert report["masked"] == {"failed": 7}
+    assert report["generated_tokens"] == report["trained_tokens"] + 7
+    assert report["proof"]["adds_up"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from trainer_export.samples.values import JsonObject, SessionForest
 from trainer_export.traces.better.report import Entry
 from trainer_export.traces.rows.session_rows import RowOutcome
 
+_FAILED = "failed"
 _FAILURES_KEPT = 20
 _UNPROVEN = (Reason.CONTEXT, Reason.LOGPROB)
 
@@ -65,16 +66,24 @@ class Tally:
         self.unsampled += row.unsampled
         self.statuses[row.status] += 1
 
-    def drop(self, session_id: str, reason: str, said: str = "") -> None:
-        """A session without a forest or without rows because of a failure."""
+    def drop(self, reason: str) -> None:
+        """A session that is not looked at."""
         self.sessions += 1
         self.dropped_sessions[reason] += 1
-        if said:
-            self._say(session_id, said)
+
+    def refuse(self, session_id: str, completions: Sequence[int], said: str) -> None:
+        """A session that could not be assembled; `completions`: ids that each of its nodes sampled."""
+        self.drop(_FAILED)
+        self.nodes += len(completions)
+        self.generated_tokens += sum(completions)
+        for counter, count in ((self.masked, sum(completions)), (self.dropped_nodes, len(completions))):
+            if count:
+                counter[_FAILED] += count
+        self._say(session_id, said)
 
     def failed(self, session_id: str, said: str) -> None:
         """A session, counted before, whose traces could not be converted."""
-        self.dropped_sessions["failed"] += 1
+        self.dropped_sessions[_FAILED] += 1
         self._say(session_id, said)
 
     def _say(self, session_id: str, said: str) -> None:

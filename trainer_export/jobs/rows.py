@@ -209,7 +209,7 @@ def _session_rows(
 ) -> list[SampleRow]:
     """The rows of one session, and what became of it entered into the tally. Never raises for its content."""
     if stored is None or len(stored.nodes) < frozen.next_seq:
-        tally.drop(frozen.session_id.hex, "purged")
+        tally.drop("purged")
         return []
     profile = stored.session.profile
     window = window_of(making.filters, making.weights_now.get(profile))
@@ -218,7 +218,8 @@ def _session_rows(
         forest = _forest(stored, making)
         made = _assembled(forest, hooks, picker, making, profile)
     except SamplesFailed as error:
-        tally.drop(frozen.session_id.hex, "failed", str(error))
+        completions = [node.completion.size for node in stored.nodes]
+        tally.refuse(frozen.session_id.hex, completions, str(error))
         return []
     tally.add(forest, made.report, picker.rejected, {seq for row in made.rows for seq in row.path})
     return made.rows

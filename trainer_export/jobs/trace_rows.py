@@ -112,9 +112,9 @@ def _attempts(
     numbered = [stored.session.id for _, _, stored in members if stored and stored.session.attempt_id]
     for frozen, session, stored in members:
         if session is None or stored is None or len(stored.nodes) < frozen.next_seq:
-            tally.drop(frozen.session_id.hex, "purged")
+            tally.drop("purged")
         elif rules.mode != BETTER and frozen.session_id in numbered[:-1]:
-            tally.drop(frozen.session_id.hex, EARLIER_ATTEMPT)
+            tally.drop(EARLIER_ATTEMPT)
         else:
             kept.append((session, stored))
     return kept
