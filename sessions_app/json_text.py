@@ -133,6 +133,10 @@ def text_of(value: Any) -> str:
     return exact(value).decode()
 
 
+_MOST_SEARCHES = 16
+"""Searches through a body, after which all of its messages are found in one pass."""
+
+
 class MessageTexts:
     """The text of each message exactly as it stands in a request body. New messages stand at its end, so it
     is searched from there.
@@ -145,6 +149,8 @@ class MessageTexts:
         self._name = name
         self._next = 0
         """Where the message after the one last found would begin."""
+        self._searches = 0
+        """Messages that stood elsewhere than behind the one last found."""
         self._spans: list[str] | None = None
 
     def are_usual(self) -> bool:
@@ -157,7 +163,7 @@ class MessageTexts:
         """
         message = self._messages[index]
         if self._spans is None:
-            usual = self._found(message)
+            usual = self._found(message) if self._searches < _MOST_SEARCHES else None
             if usual is not None:
                 return usual.decode()
             self._spans = elements(member(_decoded(self._body), self._name))
@@ -169,6 +175,7 @@ class MessageTexts:
         for usual in _usual_spellings(message):
             if self._body.startswith(usual, self._next):
                 return self._passed(self._next, usual)
+        self._searches += 1
         for usual in _usual_spellings(message):
             if (at := self._body.rfind(usual)) >= 0:
                 return self._passed(at, usual)

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -121,3 +122,13 @@ def test_what_a_column_cannot_hold_is_escaped(text: str) -> None:
     assert "\x00" not in held
     held.encode()
     assert (held == text) == (text in ("é", "", "\\u0000"))
+
+
+@pytest.mark.parametrize("spelled", [json.dumps, text_of, lambda value: json.dumps(value, indent=1)])
+def test_texts_are_found_in_any_order_among_many(spelled: Callable[[Any], str]) -> None:
+    messages = [{"role": "user", "content": f"message {index}"} for index in range(100)]
+    body = spelled({"messages": messages}).encode()
+    texts = MessageTexts(body, messages)
+    for index in [*reversed(range(100)), *range(0, 100, 7), 50, 3]:
+        assert json.loads(texts.text(index)) == messages[index]
+        assert texts.text(index).encode() in body

@@ -245,3 +245,12 @@ def test_what_is_no_request_is_refused(body: Any, kind: type[Exception] | None) 
         return
     with pytest.raises(kind):
         ANTHROPIC.read(incoming(body))
+
+
+@pytest.mark.parametrize("policy", ["tree", "linear"])
+def test_system_messages_without_end_are_folded_in_one_pass(policy: str) -> None:
+    system = {"role": "system", "content": "s"}
+    messages = [{"role": "user", "content": "q"}, *[system] * 40_000]
+    read = ANTHROPIC.read(incoming({"messages": messages}, policy=policy)).messages
+    told = [read[0]["content"]] if policy == "tree" else [message["content"] for message in read]
+    assert sum(text.count("<system-reminder>") for text in told) == 40_000

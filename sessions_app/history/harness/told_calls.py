@@ -12,6 +12,8 @@ from sessions_app.history.matchers.base import Message
 
 _MARK = "Calling tools:\n["
 _INTERPRETER = "python_interpreter"
+_LONGEST = 2**18
+"""Characters of a list that is read: a longer one takes too much memory, and stays text."""
 
 
 def calls_from_text(message: Message) -> Message:
@@ -40,6 +42,8 @@ def _only_text(content: Any) -> str | None:
 
 def _calls(told: str) -> list[dict[str, Any]] | None:
     """The calls of a Python list; None where it is none of calls."""
+    if len(told) > _LONGEST:
+        return None
     try:
         calls = ast.literal_eval(told)
         return [{**call, "function": _with_text(call["function"])} for call in calls]

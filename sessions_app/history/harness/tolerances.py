@@ -25,7 +25,7 @@ _TEXT_TYPES = ("text", "input_text", "output_text")
 _BILLING_HEADER = re.compile(
     r"^x-anthropic-billing-header:(?:[ \t]*[\w.-]+=[^;\n]*;?)*[ \t]*\n*", re.MULTILINE
 )
-_REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,16 @@ def _system_reminders(message: Message) -> Message:
 
 
 def without_reminders(text: str) -> str:
-    """A text without its <system-reminder> blocks."""
-    return _REMINDER.sub("\n", text).strip() if "<system-reminder>" in text else text
+    """A text without its <system-reminder> blocks, what stands around them on lines of its own. One pass,
+    whatever a client sends.
+    """
+    pieces, at = [], 0
+    while (start := text.find(_REMINDER, at)) >= 0 and (end := text.find(_REMINDER_END, start)) >= 0:
+        pieces.append(text[at:start].strip())
+        at = end + len(_REMINDER_END)
+    if not at:
+        return text
+    return "\n".join(piece for piece in [*pieces, text[at:].strip()] if piece)
 
 
 def _cache_control(message: Message) -> Message:

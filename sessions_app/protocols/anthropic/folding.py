@@ -32,36 +32,30 @@ def text_block(text: str) -> dict[str, Any]:
 
 def folded(messages: Iterable[Spoken], *, across_replies: bool) -> list[Spoken]:
     """The conversation without system messages behind its first message."""
-    result: list[Spoken] = []
+    groups: list[list[Spoken]] = []
+    """What becomes one message each."""
+    user: list[Spoken] | None = None
+    """The group of the user whom a reminder may join."""
     waiting: list[Spoken] = []
     for index, message in enumerate(messages):
         if message.role == "system" and index:
             reminder = replace(message, role="user", blocks=(_wrapped(message),))
-            at = _earlier_user(result, across_replies)
-            if at is None:
-                waiting.append(reminder)
-            else:
-                result[at] = _joined([result[at], reminder])
-        elif message.role == "user" and waiting:
-            result.append(_joined([*waiting, message]))
-            waiting = []
+            (waiting if user is None else user).append(reminder)
+        elif message.role == "user":
+            user, waiting = [*waiting, message], []
+            groups.append(user)
         else:
             if not across_replies:
-                result, waiting = result + waiting, []
-            result.append(message)
-    return result + waiting
-
-
-def _earlier_user(messages: list[Spoken], across_replies: bool) -> int | None:
-    for at in range(len(messages) - 1, -1, -1):
-        if messages[at].role == "user":
-            return at
-        if messages[at].role == "assistant" and not across_replies:
-            return None
-    return None
+                groups += [[reminder] for reminder in waiting]
+                user, waiting = None, []
+            groups.append([message])
+    groups += [[reminder] for reminder in waiting]
+    return [_joined(group) for group in groups]
 
 
 def _joined(messages: list[Spoken]) -> Spoken:
+    if len(messages) == 1:
+        return messages[0]
     blocks = tuple(block for message in messages for block in message.blocks)
     own = tuple(own for message in messages for own in message.own)
     return replace(messages[0], blocks=blocks, own=own)

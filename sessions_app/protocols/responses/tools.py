@@ -5,6 +5,7 @@ client defined them. Tools that run elsewhere are not offered. Invariant: what i
 beside it say together what was sent.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,8 +33,8 @@ def read_tools(value: Mapping[str, Any]) -> list[Any] | None:
     if not tools:
         return None
     offered = list(_offered(_objects(tools, "tools")))
-    names = [function["function"]["name"] for function in offered]
-    twice = next((name for name in names_of(tools) if names.count(name) > 1), None)
+    names = Counter(function["function"]["name"] for function in offered)
+    twice = next((name for name in names_of(tools) if names[name] > 1), None)
     if twice is not None:
         raise InvalidTools(f"two tools have the name {twice[:80]!r} with their namespace")
     return offered or None

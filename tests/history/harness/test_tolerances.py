@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 from sessions_app.history.harness.matcher import HarnessMatcher
 from sessions_app.history.harness.profiles import HarnessProfile
-from sessions_app.history.harness.tolerances import TOLERANCES, cut_pattern
+from sessions_app.history.harness.tolerances import TOLERANCES, cut_pattern, without_reminders
 from sessions_app.history.matchers.exact import Exact
 from tests.history.messages import assistant, call, calling, messages, system, user
 
@@ -47,6 +47,7 @@ TOLERATED = {
         (user([text("do it"), text(REMINDER.format(1))]), user([text("do it")])),
         ({"role": "tool", "content": f"42\n\n{REMINDER.format(1)}\n"}, {"role": "tool", "content": "42"}),
         (user(f"a\n{REMINDER.format(1)}\nb"), user("a\nb")),
+        (user(f"a\n{REMINDER.format(1)}\n{REMINDER.format(2)} b"), user(f"a {REMINDER.format(3)}\n\nb")),
     ],
     "cache-control": [(user([marked("a"), text("b")]), user([text("a"), marked("b")]))],
     "text-parts": [(user([text("a")]), user("a")), (user([text("a"), text(""), text("b")]), user("a\nb"))],
@@ -86,6 +87,7 @@ REFUSED = {
         (user(f"do it {REMINDER.format(1)}"), user("do that")),
         (assistant(REMINDER.format(1)), assistant(REMINDER.format(2))),
         (user("<system-reminder>open a"), user("<system-reminder>open b")),
+        (user("<system-reminder>open "), user("<system-reminder>open")),
     ],
     "cache-control": [(user([marked("a")]), user([marked("b")]))],
     "text-parts": [
@@ -167,3 +169,12 @@ def test_a_pattern_is_cut_in_the_named_roles_only():
     assert matcher.matches(system("Help. It is 10:00."), system("Help. It is 10:01."))
     assert not matcher.matches(user("It is 10:00."), user("It is 10:01."))
     assert tolerance.declares == r"text that matches It is \d\d:\d\d\. in messages of system"
+
+
+def test_what_a_client_may_send_is_read_in_one_pass():
+    opened, blanks = "<system-reminder>" * 200_000, " " * 2_000_000
+    assert without_reminders(opened) == opened
+    assert without_reminders(f"{blanks}<system-reminder>x</system-reminder>{blanks}a") == "a"
+    endless = f"Calling tools:\n[{'1,' * 5_000_000}]"
+    message = assistant(endless)
+    assert TOLERANCES["told-calls"].form(message) is message
