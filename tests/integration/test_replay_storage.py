@@ -7,12 +7,15 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from importlib import import_module
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from django.core.management import call_command
+from django.db import connection, transaction
 
 from sessions_app.models import SidePayload, UnattachedReply
 from tests.client import Client, reply_of, user
@@ -99,6 +102,23 @@ def test_what_the_parent_holds_is_not_stored_again_and_is_told_all_the_same(engi
         *((before, after - before) for before, after in pairwise(sizes[:4])),
         (sizes[0], sizes[4] - sizes[0]),
     ]
+
+
+def test_taking_the_migration_back_makes_every_payload_whole(engine):
+    with running_server(environment(engine)) as url:
+        client = Client(url)
+        spoken, session, history = Engine(engine, client), client.create(), [user("a")]
+        for _ in range(3):
+            history += [reply_of(spoken.turn(session, history)), user("b")]
+        spoken.turn(session, [*history[:2], user("another")])
+    migration = import_module("sessions_app.migrations.0015_side_payload_rest")
+    with transaction.atomic():
+        migration.whole_again(None, SimpleNamespace(connection=connection))
+        found = SidePayload.objects.filter(session_id=session).order_by("node_seq", "kind")
+        assert [bytes(one.payload) for one in found[::2]] == spoken.sent
+        assert [bytes(one.payload) for one in found[1::2]] == spoken.sent
+        assert not found.exclude(prefix_bytes=0).exists()
+        transaction.set_rollback(True)
 
 
 def test_rows_that_were_computed_anew_are_stored_whole(engine):
