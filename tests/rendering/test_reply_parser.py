@@ -212,6 +212,14 @@ def test_the_grammar_of_kimi() -> None:
     assert [call["id"] for call in parsed.message["tool_calls"]] == ["functions.f:0", "functions.a.b:1"]
 
 
+def test_the_grammar_of_deepseek31() -> None:
+    call = "<｜tool▁call▁begin｜>{}<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
+    calls = call.format("f", '{"n": 1.10}') + call.format("g", "{}")
+    parsed = grammar("deepseek-v3.1", f"a<｜tool▁calls▁begin｜>{calls}<｜tool▁calls▁end｜><|im_end|>")
+    assert (parsed.ill_formed, parsed.message["content"]) == (False, "a")
+    assert calls_of(parsed) == [("f", '{"n": 1.10}'), ("g", "{}")]
+
+
 def test_a_mark_of_kimi_inside_a_string_is_part_of_it() -> None:
     call = KIMI_CALL.format("functions.f:0", '{"s": "<|tool_call_end|>"}')
     assert calls_of(grammar("kimi-k2", KIMI.format(call))) == [("f", '{"s": "<|tool_call_end|>"}')]
@@ -237,6 +245,7 @@ def test_the_grammar_of_minimax(inside: str, arguments: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("deepseek-v3.1", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁calls▁end｜>"),
         ("kimi-k2", KIMI.format("")),
         ("kimi-k2", KIMI.format(KIMI_CALL.format("f", "{}"))),
         ("kimi-k2", KIMI.format(KIMI_CALL.format("functions.f:0", "[1]"))),
@@ -268,6 +277,6 @@ def test_what_breaks_these_grammars_is_text(name: str, text: str) -> None:
 def test_an_unknown_parser_is_named_with_the_known_ones() -> None:
     with pytest.raises(
         ValueError,
-        match="TITO_TOOL_PARSER='nope' is not one of: deepseek-v3, glm, kimi-k2, minimax-m2, none, qwen3",
+        match=r"TITO_TOOL_PARSER='nope' is not one of: deepseek-v3, .* minimax-m2, none, qwen3, qwen3\.5",
     ):
         reply_parser("nope", "think", bpe_tokenizer())

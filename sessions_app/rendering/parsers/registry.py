@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
+from sessions_app.rendering.parsers.deepseek31 import DeepSeek31ToolParser
 from sessions_app.rendering.parsers.glm import GlmToolParser
 from sessions_app.rendering.parsers.kimi import KimiToolParser
 from sessions_app.rendering.parsers.minimax import MinimaxToolParser
@@ -21,6 +22,7 @@ TOOL_PARSERS: Mapping[str, Callable[[ChatTokenizer], ToolParser]] = {
     "qwen3": lambda _: Qwen3ToolParser(),
     "qwen3.5": lambda _: Qwen35ToolParser(),
     "glm": lambda _: GlmToolParser(),
+    "deepseek-v3.1": lambda _: DeepSeek31ToolParser(),
     "kimi-k2": lambda _: KimiToolParser(),
     "minimax-m2": lambda _: MinimaxToolParser(),
     "none": lambda _: NoTools(),
