@@ -5,6 +5,7 @@ grows with the square of the turns, and is never held at once.
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -150,7 +151,7 @@ async def _drift(renderer: Renderer, path: PathRows, tokens: Ids) -> list[dict[s
     """Served ids against a fresh render of the stored messages; None where that cannot be computed."""
     if not path.turns:
         return None
-    tools = reading.request_of(path.turns[-1], tokens, [], with_tokens=False).get("tools")
+    tools = json.loads(path.turns[-1].tools or "null")
     messages = reading.stored_messages(path.messages)
     began = path.turns[0].arrived_at
     try:
