@@ -131,6 +131,17 @@ async def load_attach(db: Executor, session_id: UUID, seq: int) -> AttachRow | N
     return _attach_from(row) if row else None
 
 
+async def load_twin(db: Executor, session_id: UUID, node: NodeRow, raw_digest: bytes) -> AttachRow | None:
+    """Of the nodes with the path and head of this one the latest whose request was spelled like that."""
+    row = await db.fetch_one(
+        f"SELECT {node_columns('n')}, {_REPLY}, {_HAS_CHILDREN} FROM sessions_app_node n "
+        "WHERE n.session_id = %s AND n.prefix_key = %s AND n.head_identity IS NOT DISTINCT FROM %s "
+        "AND n.raw_digest = %s ORDER BY n.seq DESC LIMIT 1",
+        (session_id, node.prefix_key, node.head_identity, raw_digest),
+    )
+    return _attach_from(row) if row else None
+
+
 async def load_path(db: Executor, session_id: UUID, seq: int) -> list[NodeRow]:
     """Nodes from the root to `seq`."""
     rows = await db.fetch_all(

@@ -5,7 +5,7 @@ message is left to matchers and messages that have no key.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -13,6 +13,7 @@ from uuid import UUID
 from sessions_app.errors import SessionClosed, SessionNotFound
 from sessions_app.history.causes import AttachKind
 from sessions_app.history.chain import prefix_keys
+from sessions_app.history.harness.matcher import HarnessMatcher
 from sessions_app.history.matchers.base import Message, MessageMatcher
 from sessions_app.history.passing import counted, passing, steady
 from sessions_app.history.policies import (
@@ -129,6 +130,25 @@ async def _reached(db: Executor, session_id: UUID, history: History, node: NodeR
     stored = await _path_messages(db, session_id, node.seq)
     told = steady(history.messages, history.matcher)
     return behind(told, len(steady(stored, history.matcher)))
+
+
+async def as_spelled(
+    db: Executor, session_id: UUID, history: History, attachment: Attachment, told: Callable[[int], bytes]
+) -> Attachment:
+    """Of nodes that are one to a harness profile, the latest whose request was spelled as this one repeats
+    it: it holds what the client sent. `told`: digest of so many leading messages. For policy `tree`.
+    """
+    parent, matcher = attachment.parent, history.matcher
+    keyed = history.keyed and not attachment.state.keyless
+    if parent is None or not keyed or not isinstance(matcher, HarnessMatcher):
+        return attachment
+    digest = told(attachment.first_new - 1)
+    twin = None
+    if digest != parent.node.raw_digest:
+        twin = await attach.load_twin(db, session_id, parent.node, digest)
+    if twin is None:
+        return attachment
+    return replace(attachment, parent=twin, kind=AttachKind.FORK if twin.has_children else AttachKind.APPEND)
 
 
 async def _tree(

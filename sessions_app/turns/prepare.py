@@ -6,6 +6,7 @@ What is refused leaves a record that says so, and the tree as it was.
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sessions_app import errors
 from sessions_app.history.causes import AttachKind, Cause
@@ -30,7 +31,7 @@ from sessions_app.turns import explaining, prompting, recording, rooting
 from sessions_app.turns.beginnings import Beginnings, Read
 from sessions_app.turns.checkpoints import CheckpointCache
 from sessions_app.turns.feeding import Fed, Feeding
-from sessions_app.turns.positioning import Attachment, History, position
+from sessions_app.turns.positioning import Attachment, History, as_spelled, position
 from sessions_app.turns.profiles import Profile
 from sessions_app.turns.prompting import Prompt
 from sessions_app.turns.reasons import Reasons
@@ -112,6 +113,9 @@ class Preparation:
         stopwatch = request.arrival.stopwatch
         stopwatch.lap("match")
         attachment = await self._position(settings, history, head)
+        if settings.history_policy == "tree" and read.spelling is not None:
+            told = partial(read.spelling.of_leading, request.spelled)
+            attachment = await as_spelled(self._db, settings.id, history, attachment, told)
         stopwatch.lap("load")
         self._check_session(settings, attachment.state)
         if not request.messages:

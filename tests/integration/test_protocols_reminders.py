@@ -199,6 +199,26 @@ def test_a_first_message_may_gain_and_lose_reminders(served: tuple[httpx.Client,
     assert agent.kinds() == ["root", "append"]
 
 
+@pytest.mark.parametrize("older", [True, False])
+def test_of_two_paths_that_differ_in_reminders_the_one_that_was_sent_goes_on(
+    served: tuple[httpx.Client, FakeEngine], older: bool
+) -> None:
+    agent = Agent(served, harness="claude-code")
+    same = {"role": "assistant", "content": "same"}
+    hello, reminded = user("hello"), [user("go on", reminder) for reminder in (PLAN, TODO)]
+    agent.ask(Reply(ids=FIRST, message={"role": "assistant", "content": "ok"}), [hello])
+    for told, ids in zip(reminded, (SECOND, THIRD), strict=True):
+        agent.ask(Reply(ids=ids, message=same), [hello, OK, told])
+    said = {**same, "content": [text("same")]}
+    history = [hello, OK, reminded[0 if older else 1], said]
+    answer = agent.ask(Reply(ids=THIRD), [*history, user("more")])
+    assert answer.headers["X-Tito-Parent"] == ("1" if older else "2")
+    assert agent.rewrites() == []
+    again = agent.ask(Reply(ids=THIRD), [*history, user("other")])
+    assert again.headers["X-Tito-Parent"] == ("1" if older else "2")
+    assert agent.kinds() == ["root", "append", "retry", "append", "fork"]
+
+
 def test_a_changed_result_still_forks(served: tuple[httpx.Client, FakeEngine]) -> None:
     agent = Agent(served, harness="claude-code")
     responses = agent.hold(VARIANTS["behind"], [user({**RESULT, "content": "b.txt"}, TODO)])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessions_app.history.chain import EMPTY, chain
+from sessions_app.history.harness.matcher import HarnessMatcher
 from sessions_app.history.matchers.base import MessageMatcher
 from sessions_app.history.passing import counted, steady
 from sessions_app.history.policies import Checkpoint
@@ -104,15 +105,23 @@ class GrowingForest:
     def deepest(
         self, messages: Sequence[Mapping[str, Any]], keys: Keys, identity: bytes | None
     ) -> Grown | None:
-        """The deepest node whose whole path a request repeats, the latest of several. `identity`: None =
-        any."""
+        """The deepest node whose whole path a request repeats; of several one that was asked for in the same
+        words, else the latest. `identity`: None = any."""
         if self._keyless or (keys and keys[-1] is None):
             return self._walked(messages, identity)
         for key in reversed(keys):
-            for seq in reversed(self._ends.get(key or b"", ())):
-                if identity in (None, self.nodes[seq].asked.identity):
-                    return self.nodes[seq]
+            ends = [self.nodes[seq] for seq in reversed(self._ends.get(key or b"", ()))]
+            fitting = [node for node in ends if identity in (None, node.asked.identity)]
+            if fitting:
+                return self._as_spelled(fitting, messages, keys)
         return None
+
+    def _as_spelled(self, found: Sequence[Grown], messages: Sequence[Mapping[str, Any]], keys: Keys) -> Grown:
+        """Only a harness profile makes one of nodes that say something else."""
+        if len(found) == 1 or not isinstance(self.matcher, HarnessMatcher):
+            return found[0]
+        told = list(messages[: self.reached(found[0], messages, keys) - 1])
+        return next((node for node in found if list(node.asked.messages) == told), found[0])
 
     def _walked(self, messages: Sequence[Mapping[str, Any]], identity: bytes | None) -> Grown | None:
         forest = [
