@@ -48,8 +48,9 @@ class Welcome:
             f"  Admin     {self.base}/admin/{self._account()}\n"
             f"  Engine    {self.engine}\n"
             f"  Home      {self.home} (data and logs)\n"
+            f"  Demo      manage.py demo --base-url {self.base}, from another terminal: agents to look at\n"
             f"{_NAMES_HINT if self.unreachable_names else ''}"
-            f"\nTry it from another terminal (pip install openai):\n\n{self.snippet()}\n"
+            f"\nTry it from another terminal (with this Python, or any after pip install openai):\n\n{self.snippet()}\n"
             f"Ctrl-C stops everything.\n"
         )
 
