@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
 
 import tito_project.urls  # noqa: F401  (loads the screens, which tests choose their parameters from)
-from tests.admin.seeding import Seeds, Server, seed, seeded_server
+from sessions_app.admin.roles import complete_roles
+from tests.admin.seeding import Login, Seeds, Server, seed, seeded_server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,3 +39,17 @@ def staff(client: Client) -> Client:
     """A browser of an administrator."""
     client.force_login(User.objects.create(username="root", is_staff=True, is_superuser=True))
     return client
+
+
+@pytest.fixture
+def login(client: Client) -> Login:
+    """A browser of somebody with a role."""
+
+    def as_role(role: str) -> Client:
+        complete_roles()
+        user = User.objects.create(username=role, is_staff=True)
+        user.groups.add(Group.objects.get(name=role))
+        client.force_login(user)
+        return client
+
+    return as_role

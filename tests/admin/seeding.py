@@ -4,11 +4,12 @@ content."""
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from django.test import Client
 from django.utils import timezone
 
 from sessions_app.models import Session
@@ -36,6 +37,9 @@ ODD = (
     "<script>document.title='broken'</script> <b>bold</b> & \"quoted\" "
     "right-to-left: \u202eevil\u202c שלום مرحبا zero\u200bwidth bell\x07 nul-like\u2028line naïve 😀 e\u0301"
 )
+
+Login = Callable[[str], Client]
+"""A browser of somebody with a role."""
 
 
 @dataclass(frozen=True)

@@ -2,33 +2,14 @@
 
 import gzip
 import json
-from collections.abc import Callable
 
 import pytest
-from django.contrib.auth.models import Group, User
-from django.test import Client
 
-from sessions_app.admin.roles import ADMIN, OPERATOR, VIEWER, complete_roles
+from sessions_app.admin.roles import ADMIN, OPERATOR, VIEWER
 from sessions_app.models import Message, ModelProfile, Node, Session, TokenCheckpoint
-from tests.admin.seeding import Seeds, Server
+from tests.admin.seeding import Login, Seeds, Server
 from tests.admin.test_pages import LISTS, node_url, page, session_url, twin
 from tests.rendering.support import HISTORY
-
-Login = Callable[[str], Client]
-
-
-@pytest.fixture
-def login(client: Client) -> Login:
-    """A browser of somebody with a role."""
-
-    def as_role(role: str) -> Client:
-        complete_roles()
-        user = User.objects.create(username=role, is_staff=True)
-        user.groups.add(Group.objects.get(name=role))
-        client.force_login(user)
-        return client
-
-    return as_role
 
 
 @pytest.fixture

@@ -1,34 +1,17 @@
 """Several sessions at once, chosen in the list: asked first, logged for each, refused to viewers."""
 
 import uuid
-from collections.abc import Callable
 
 import pytest
-from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from sessions_app.admin.pages import many_page
-from sessions_app.admin.roles import OPERATOR, VIEWER, complete_roles
+from sessions_app.admin.roles import OPERATOR, VIEWER
 from sessions_app.models import Session
-from tests.admin.seeding import Seeds, Server
+from tests.admin.seeding import Login, Seeds, Server
 from tests.admin.test_pages import page, session_url, twin
 
 LIST = "/admin/sessions_app/session/"
-Login = Callable[[str], Client]
-
-
-@pytest.fixture
-def login(client: Client) -> Login:
-    """A browser of somebody with a role."""
-
-    def as_role(role: str) -> Client:
-        complete_roles()
-        user = User.objects.create(username=role, is_staff=True)
-        user.groups.add(Group.objects.get(name=role))
-        client.force_login(user)
-        return client
-
-    return as_role
 
 
 def chosen(browser: Client, action: str, *sessions: str) -> str:

@@ -7,8 +7,7 @@ from django.test import Client
 
 from sessions_app.admin.roles import OPERATOR, VIEWER
 from sessions_app.models import Session
-from tests.admin.seeding import Seeds, Server
-from tests.admin.test_actions import Login, login  # noqa: F401
+from tests.admin.seeding import Login, Seeds, Server
 from tests.admin.test_pages import page, session_url, twin
 from tests.integration.spans_support import batch, span, stored, waiting
 
@@ -43,7 +42,7 @@ def test_spans_are_found_by_the_beginning_of_their_trace_and_by_what_is_known_of
 
 
 def test_what_waits_is_assigned_after_a_question_and_kept_in_the_log(
-    login: Login,  # noqa: F811
+    login: Login,
     seeded: tuple[Server, Seeds],
     trace: int,
 ) -> None:
@@ -65,14 +64,14 @@ def test_what_waits_is_assigned_after_a_question_and_kept_in_the_log(
 
 
 @pytest.mark.parametrize("named", ["", "nobody", "0" * 32, "\0"])
-def test_what_does_not_exist_takes_nothing(login: Login, trace: int, named: str) -> None:  # noqa: F811
+def test_what_does_not_exist_takes_nothing(login: Login, trace: int, named: str) -> None:
     operator = login(OPERATOR)
     assert operator.post(assign_url(trace), {"choice": named}).status_code == 302
     assert "no such rollout or session" in page(operator, assign_url(trace))
     assert len(waiting(trace)) == 2
 
 
-def test_viewers_assign_nothing(login: Login, trace: int, seeds: Seeds) -> None:  # noqa: F811
+def test_viewers_assign_nothing(login: Login, trace: int, seeds: Seeds) -> None:
     viewer = login(VIEWER)
     assert viewer.get(assign_url(trace)).status_code == 403
     assert viewer.post(assign_url(trace), {"choice": seeds.plain}).status_code == 403

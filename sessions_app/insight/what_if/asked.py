@@ -123,43 +123,41 @@ def load_requests(session_id: UUID) -> Requests:
 
 
 def _refused(row: Sequence[Any], path: list[dict[str, Any]]) -> Refused:
-    record, code, _path, leading, tail, count, identity, tools, kwargs, template, tokenizer, *rest = row
-    cause, after = rest
+    record, code, _path, leading, tail, count, *head = row[:-2]
+    cause, after = row[-2:]
     messages = [*respelled(path, leading)[:count], *json.loads(tail)]
-    return Refused(
-        record=record,
-        code=code,
-        after=after,
-        cause=cause,
-        identity=bytes(identity),
-        tools=tools,
-        template_kwargs=kwargs,
-        template_fingerprint=template,
-        tokenizer_fingerprint=tokenizer,
-        messages=messages,
-    )
+    return Refused(record=record, code=code, after=after, cause=cause, messages=messages, **_head(*head))
 
 
 def _asked(row: Sequence[Any], messages: list[dict[str, Any]], reply: dict[str, Any]) -> Asked:
-    seq, parent, kind, cause, identity, tools, kwargs, template, tokenizer, *rest = row
-    prompt_tokens, total_tokens, reused_tokens, completion = rest[:4]
+    seq, parent, kind, cause, *head = row[:9]
+    prompt_tokens, total_tokens, reused_tokens, completion = row[9:13]
     return Asked(
         seq=seq,
         parent=parent,
         kind=kind,
         cause=cause,
-        identity=bytes(identity),
-        tools=tools,
-        template_kwargs=kwargs,
-        template_fingerprint=template,
-        tokenizer_fingerprint=tokenizer,
         prompt_tokens=prompt_tokens,
         total_tokens=total_tokens,
         reused_tokens=reused_tokens,
         completion=unpack_ids(bytes(completion)),
         messages=messages,
         reply=reply,
+        **_head(*head),
     )
+
+
+def _head(
+    identity: bytes | memoryview, tools: str | None, kwargs: str, template: str, tokenizer: str
+) -> dict[str, Any]:
+    """The fields of a request that its head says."""
+    return {
+        "identity": bytes(identity),
+        "tools": tools,
+        "template_kwargs": kwargs,
+        "template_fingerprint": template,
+        "tokenizer_fingerprint": tokenizer,
+    }
 
 
 Own = Mapping[int, list[dict[str, Any]]]
