@@ -72,8 +72,8 @@ def _profile(name: str, *names: str) -> HarnessProfile:
     return HarnessProfile(name, tuple(each for each in TOLERANCES.values() if each.name in names))
 
 
-_ANTHROPIC = ("cache-control", "text-parts", "call-ids", "respelled-arguments")
-_REPRINTED = ("text-parts", "dropped-reasoning", "null-call-fields", "respelled-arguments")
+_ANTHROPIC = ("cache-control", "text-parts", "call-ids", "read-arguments", "respelled-arguments")
+_REPRINTED = ("text-parts", "dropped-reasoning", "null-call-fields", "read-arguments", "respelled-arguments")
 """What frameworks do that keep messages in a form of their own and print them anew."""
 
 _BUILT_IN = (

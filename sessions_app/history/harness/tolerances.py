@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sessions_app.history.harness.told_calls import calls_from_text
-from sessions_app.history.matchers.arguments import loose_form
+from sessions_app.history.matchers.arguments import loose_form, read_text
 from sessions_app.history.matchers.base import Message
 from sessions_app.history.matchers.values import present
 
@@ -125,6 +125,10 @@ def _text_beside_calls(message: Message) -> Message:
     )
 
 
+def _read_arguments(message: Message) -> Message:
+    return _calls(message, _as_read)
+
+
 def _respelled_arguments(message: Message) -> Message:
     return _calls(message, _with_one_spelling)
 
@@ -135,6 +139,12 @@ def _call_ids(message: Message) -> Message:
 
 def _null_call_fields(message: Message) -> Message:
     return _calls(message, _without_nulls)
+
+
+def _as_read(call: dict[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    text = read_text(function.get("arguments")) if isinstance(function, dict) else None
+    return call if text is None else {**call, "function": {**call["function"], "arguments": text}}
 
 
 def _with_one_spelling(call: dict[str, Any]) -> dict[str, Any]:
@@ -213,6 +223,11 @@ _ALL = (
     Tolerance("text-beside-calls", "the text of replies that call tools", _text_beside_calls),
     Tolerance("null-call-fields", "fields of a call that are null", _null_call_fields),
     Tolerance("call-ids", "ids, types and positions of calls", _call_ids),
+    Tolerance(
+        "read-arguments",
+        "what is lost when arguments are read: equal keys but the last, digits beyond those of a double",
+        _read_arguments,
+    ),
     Tolerance(
         "respelled-arguments", "spelling of arguments: key order, blanks, 1 for 1.0", _respelled_arguments
     ),

@@ -4,6 +4,7 @@ Invariant: numbers are compared as written, digit by digit; a text with a duplic
 syntax error has no such form and is compared as it stands.
 """
 
+import json
 from decimal import Decimal, InvalidOperation
 from json import JSONDecoder
 from math import isfinite
@@ -23,6 +24,19 @@ def loose_form(arguments: Any) -> str | None:
 def typed_form(arguments: Any) -> str | None:
     """Arguments with integers and floats kept apart (1 is not 1.0); None if they are no JSON object."""
     return _object_form(arguments, _TYPED_DECODER, _typed_number)
+
+
+def read_text(arguments: Any) -> str | None:
+    """What a client's JSON reader makes of arguments, as text: the last of equal keys, numbers as doubles.
+
+    None where it makes something else than the object, and where nothing is lost.
+    """
+    try:
+        value = _READER.decode(arguments) if type(arguments) is str else arguments
+        text = json.dumps(value, allow_nan=False) if type(value) is dict else None
+    except (ValueError, TypeError, RecursionError, OverflowError):
+        return None
+    return text if text is not None and loose_form(text) != loose_form(arguments) else None
 
 
 def regular_form(arguments: dict[str, Any]) -> str:
@@ -50,6 +64,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
+def _double(digits: str) -> int | float:
+    """An integer, rounded where a double would round it."""
+    value = int(digits)
+    return value if abs(value) <= _EXACT_INTEGERS else float(value)
+
+
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
@@ -57,6 +77,7 @@ def _no_constant(name: str) -> NoReturn:
 _LOOSE_DECODER = JSONDecoder(
     object_pairs_hook=_unique, parse_int=Decimal, parse_float=Decimal, parse_constant=_no_constant
 )
+_READER = JSONDecoder(parse_int=_double, parse_constant=_no_constant)
 _TYPED_DECODER = JSONDecoder(object_pairs_hook=_unique, parse_float=Decimal, parse_constant=_no_constant)
 
 

@@ -74,6 +74,23 @@ def test_an_anthropic_replay_matches_what_the_engine_answered():
     assert not matcher.matches(stored, {**replayed, "reasoning_content": "Let me guess."})
 
 
+@pytest.mark.parametrize(
+    ("sampled", "replayed"),
+    [
+        ('{"id":9007199254740993}', '{"id": 9007199254740992}'),
+        ('{"id":12345678901234567890.5}', '{"id": 12345678901234567000}'),
+        ('{"id":1,"id": 2}', '{"id":2}'),
+    ],
+)
+def test_what_javascript_reads_of_arguments_is_what_was_told(sampled, replayed):
+    for name in ("anthropic", "claude-code", "opencode", "qwen-code"):
+        matcher = HarnessMatcher(STRICT, BUILT_IN_PROFILES[name])
+        pair = calling(call(sampled)), calling(call(replayed))
+        assert matcher.key(pair[0]) == matcher.key(pair[1])
+        assert f"{name}/read-arguments" in tolerated(1, *pair, matcher).rules
+    assert not BUILT_IN_MATCHERS["loose_tool_call"].matches(*pair)
+
+
 def billing(checksum):
     header = f"x-anthropic-billing-header: cc_version=9.9.9; cch={checksum};"
     return system([{"type": "text", "text": header}, {"type": "text", "text": "You are a coder."}])

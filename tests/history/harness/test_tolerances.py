@@ -68,6 +68,12 @@ TOLERATED = {
         (calling({"function": {"name": "f", "parsed": None}}), calling({"function": {"name": "f"}})),
     ],
     "call-ids": [(calling(call(id="toolu_1")), calling(call(id="call_1", type="x", index=1)))],
+    "read-arguments": [
+        (calling(call('{"a":12345678901234567890}')), calling(call('{"a": 1.2345678901234567e+19}'))),
+        (calling(call('{"a":12345678901234567890.5}')), calling(call('{"a": 1.2345678901234567e+19}'))),
+        (calling(call('{"a":0.12345678901234567890}')), calling(call('{"a": 0.12345678901234568}'))),
+        (calling(call('{"a":[1,{"b":1,"b":2}],"a":3}')), calling(call('{"a": 3}'))),
+    ],
     "respelled-arguments": [
         (
             calling(call('{"days": 1.0,   "city":"Z\\u00fcrich"}')),
@@ -107,6 +113,14 @@ REFUSED = {
     ],
     "null-call-fields": [(calling(call(extra=0)), calling(call()))],
     "call-ids": [(calling(call()), calling({**call(), "function": {"name": "g", "arguments": "{}"}}))],
+    "read-arguments": [
+        (calling(call('{"a":9007199254740991}')), calling(call('{"a":9007199254740992}'))),
+        (calling(call('{"a":1,"a":2}')), calling(call('{"a":1}'))),
+        (calling(call('{"a":1e999}')), calling(call('{"a":null}'))),
+        (calling(call('{"a":NaN}')), calling(call('{"a":null}'))),
+        (calling(call('[1,{"a":1,"a":2}]')), calling(call('[1,{"a":2}]'))),
+        (calling(call('{"a": 1}')), calling(call('{"a":1}'))),
+    ],
     "respelled-arguments": [
         (calling(call('{"a":1}')), calling(call('{"a":true}'))),
         (calling(call('{"a":9007199254740993}')), calling(call('{"a":9007199254740992}'))),
