@@ -9,9 +9,9 @@ import pytest
 from sessions_app.models import Node, Record
 from tests.client import Answer, Client, user
 from tests.fakes.engine import FakeEngine, Reply
+from tests.integration.meanwhile import held, in_flight
 from tests.integration.test_bad_input import started
 from tests.integration.test_cases import says
-from tests.integration.test_concurrency import held, in_flight
 from tests.integration.test_processes import environment
 from tests.integration.web import web_processes
 

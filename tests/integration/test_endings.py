@@ -15,9 +15,9 @@ from sessions_app.packing import unpack_ids
 from sessions_app.turns import generating, ledger, prepare, service, storing
 from tests.client import Client, user
 from tests.fakes.engine import FakeEngine, Reply
+from tests.integration.meanwhile import connected_to, eventually, held, in_flight
 from tests.integration.test_bad_input import started, toy  # noqa: F401  (fixture)
 from tests.integration.test_cases import says, toy_server
-from tests.integration.test_concurrency import connected_to, eventually, held, in_flight
 
 Toy = tuple[Client, FakeEngine]
 

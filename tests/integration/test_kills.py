@@ -21,8 +21,8 @@ from django.core.management import call_command
 from sessions_app.models import Node, Record, TokenCheckpoint
 from tests.client import reply_of, user
 from tests.fakes.engine import FakeEngine, Reply
+from tests.integration.meanwhile import eventually
 from tests.integration.test_cases import fed, says
-from tests.integration.test_concurrency import eventually
 from tests.integration.test_processes import environment
 from tests.integration.web import ROOT, WebProcess, database_url, web_processes
 from tito_project.embedded.home import prepare_home
@@ -125,10 +125,11 @@ def test_a_kill_while_the_commit_waits(tmp_path) -> None:
         assert (left.state, left.node_seq) == (("committed", 1) if whole else ("lost", None))
 
 
-def test_a_kill_after_the_commit_and_before_the_reply(tmp_path) -> None:
-    with story(tmp_path) as told, ThreadPoolExecutor(1) as pool:
-        told.engine.script(Reply([102, 2], message=says("ok"), delay_s=1.0))
-        pending = pool.submit(told.victim.client.chat, told.session, told.history)
+def committed_and_not_told(told: Story, headers: dict[str, str] | None = None) -> None:
+    """The next turn is committed, and its process killed before it can say so."""
+    told.engine.script(Reply([102, 2], message=says("ok"), delay_s=1.0))
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(told.victim.client.chat, told.session, told.history, headers)
         told.engine.wait_seen(2)
         with locked_session(told.session):
             eventually(somebody_waits)
@@ -136,6 +137,11 @@ def test_a_kill_after_the_commit_and_before_the_reply(tmp_path) -> None:
         eventually(lambda: Node.objects.filter(session_id=told.session, seq=1).exists())
         told.victim.kill()
         assert broken(pending)
+
+
+def test_a_kill_after_the_commit_and_before_the_reply(tmp_path) -> None:
+    with story(tmp_path) as told:
+        committed_and_not_told(told)
         # The client never saw it: its next request repeats the turn, and the first reply stays unconfirmed.
         left = told.goes_on()
         assert (left.state, left.node_seq) == ("committed", 1)
@@ -148,17 +154,9 @@ def test_a_kill_after_the_commit_and_before_the_reply(tmp_path) -> None:
 
 
 def test_a_stored_reply_is_claimed_by_its_key_after_a_kill(tmp_path) -> None:
-    with story(tmp_path) as told, ThreadPoolExecutor(1) as pool:
+    with story(tmp_path) as told:
         key = {"Idempotency-Key": "k"}
-        told.engine.script(Reply([102, 2], message=says("ok"), delay_s=1.0))
-        pending = pool.submit(told.victim.client.chat, told.session, told.history, key)
-        told.engine.wait_seen(2)
-        with locked_session(told.session):
-            eventually(somebody_waits)
-            told.victim.pause()
-        eventually(lambda: Node.objects.filter(session_id=told.session, seq=1).exists())
-        told.victim.kill()
-        assert broken(pending)
+        committed_and_not_told(told, key)
         answer = told.other.client.chat(told.session, told.history, key)
         assert reply_of(answer)["content"] == "ok"
         assert answer.headers["x-tito-replayed"] == "true"

@@ -17,7 +17,7 @@ from sessions_app.models import Node, Record
 from sessions_app.tasks import recover
 from tests.client import reply_of, user
 from tests.harness import forget_stored_profile
-from tests.integration.test_concurrency import eventually
+from tests.integration.meanwhile import eventually
 from tests.integration.test_kills import broken
 from tests.integration.web import ROOT, database_url, free_port, web_processes
 

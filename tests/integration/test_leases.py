@@ -15,8 +15,8 @@ from sessions_app.store.pool import Database
 from sessions_app.turns.leasing import LeaseKeeper, new_lease
 from tests.client import reply_of, user
 from tests.fakes.engine import FakeEngine, Reply
+from tests.integration.meanwhile import eventually
 from tests.integration.test_cases import says, toy_server
-from tests.integration.test_concurrency import eventually
 from tests.integration.test_kills import IDS, Story, broken, somebody_waits
 from tests.integration.test_processes import environment
 from tests.integration.web import database_url, web_processes

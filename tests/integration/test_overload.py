@@ -13,8 +13,8 @@ import pytest
 from sessions_app.models import Node, Record
 from tests.client import Client, user
 from tests.fakes.engine import FakeEngine, Reply
+from tests.integration.meanwhile import eventually, held, in_flight
 from tests.integration.test_cases import says, toy_server, tree
-from tests.integration.test_concurrency import eventually, held, in_flight
 
 PATIENCE_S = 0.4
 
