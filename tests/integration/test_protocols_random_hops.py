@@ -16,7 +16,8 @@ TEXTS = [
     "a\u0000b", "Calling tools:\n[1]",
 ]  # fmt: skip
 ARGUMENTS = [
-    '{"a":1}', '{ "b" : 1.50, "a":"\\u00e9"}', "", "{}", "not json", "[1]", '{"a":{"b":[1,{"c":null}]}}', '"a"',
+    '{"a":1}', '{ "b" : 1.50, "a":"\\u00e9"}', "", "{}", "not json", "[1]", '{"a":{"b":[1,{"c":null}]}}',
+    '"a"',
     '{"n":12345678901234567890.5}', '{"n":9007199254740993}', '{"a":1,"a":2}', '{"x":"\\ud83d\\ude00"}',
 ]  # fmt: skip
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
