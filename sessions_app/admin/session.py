@@ -81,7 +81,7 @@ class SessionAdmin(ReadOnlyAdmin):
     list_select_related = ("profile",)
     ordering = ("-created_at",)
     when_empty = (
-        "`manage.py demo` makes some; every POST /sessions, and every /rollout/… address used, makes one."
+        "manage.py demo makes some; every POST /sessions, and every /rollout/… address used, makes one."
     )
     sortable_by = (
         "created",

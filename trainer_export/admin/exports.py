@@ -50,7 +50,7 @@ class ExportJobAdmin(ReadOnlyAdmin):
     search_fields = ("id",)
     search_help_text = "Beginning of an export's id"
     when_empty = (
-        "Choose sessions in their list and Export chosen sessions, or run `manage.py export_samples`, "
+        "Choose sessions in their list and Export chosen sessions, or run manage.py export_samples, "
         "or POST /exports."
     )
     sortable_by = ("created_at",)
