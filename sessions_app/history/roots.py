@@ -22,7 +22,8 @@ _TITLE = re.compile(
     re.I | re.S,
 )
 _SUMMARY = re.compile(
-    r"\b(?:summari[sz]e|create|write|provide)\b.{0,60}\b(?:conversation|session|summary)\b", re.I | re.S
+    r"\b(?:summari[sz]e|create|write|provide|produce)\b.{0,60}\b(?:conversation|session|summary)\b",
+    re.I | re.S,
 )
 _PROBE = re.compile(r"(?:quota|ping|test|hi|hello|count)[.!?]?", re.I)
 _RESUMED = re.compile(
@@ -35,6 +36,8 @@ _CONTINUED = re.compile(
     r"|summary of (?:the|our) (?:previous |earlier )?conversation",
     re.I,
 )
+_ASKED_BACK = re.compile(r"\s*What did we do so far\?\s*")
+"""What opencode has its user say before the summary, which stands as a reply."""
 _NAMED = re.compile(r"\bYou are (?:an? |the )?([A-Z][\w+-]*(?: [A-Z][\w+-]*){0,4})")
 _SUBAGENT = re.compile(r"\byou are\b[^.\n]{0,100}\bsub-?agent\b", re.I)
 _AGENT_HEADERS = ("x-tito-agent", "x-openai-subagent", "x-agent-name")
@@ -100,8 +103,13 @@ def label_root(
 
 
 def summary_of(messages: Sequence[Message]) -> str | None:
-    """The message before the first reply that stands for an earlier conversation, if there is one."""
-    return next((text for text in _opening_texts(messages) if _CONTINUED.search(text[:_READ])), None)
+    """The message that stands for an earlier conversation, if there is one: of the user before the first
+    reply, or that reply itself.
+    """
+    texts = list(_opening_texts(messages))
+    if texts and _ASKED_BACK.fullmatch(texts[-1]):
+        return next((_text(message) for message in messages if message.get("role") == "assistant"), None)
+    return next((text for text in texts if _CONTINUED.search(text[:_READ])), None)
 
 
 def _compacted(

@@ -16,6 +16,7 @@ from sessions_app.turns.values import ChatRequest
 
 _REFINED = frozenset({
     Cause.UNRELATED_HISTORY, Cause.MESSAGE_EDITED, Cause.MESSAGE_INSERTED, Cause.MESSAGE_REMOVED,
+    Cause.ASSISTANT_EDITED,
 })  # fmt: skip
 """Causes that a label may say better; all but the first only of a conversation that begins with a summary."""
 

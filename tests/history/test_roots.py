@@ -77,6 +77,14 @@ def test_a_summary_stands_behind_reminders_of_any_length() -> None:
     assert label_root(said("You are Parent.", opening), TOOLS, {}, [MAIN]).cause is Cause.COMPACTION
 
 
+def test_a_summary_may_stand_as_a_reply() -> None:
+    opening = [*said("You are Parent.", "What did we do so far?"), {"role": "assistant", "content": "This."}]
+    label = label_root([*opening, {"role": "user", "content": "Continue."}], TOOLS, {}, [MAIN])
+    assert (label.root_class, label.cause, label.continues) == ("main", Cause.COMPACTION, 0)
+    asked = said("You are Parent.", "What did we do so far?")
+    assert label_root(asked, TOOLS, {}, [MAIN]).cause is None
+
+
 def test_a_subagents_summary_continues_the_subagent() -> None:
     child = EarlierRoot(3, "subagent", "You are Child.")
     label = label_root(said("You are Child.", RESUMED), TOOLS, {}, [MAIN, child])
@@ -105,6 +113,12 @@ def test_a_held_conversation_that_is_asked_for_its_summary_without_tools_is_a_si
         (said("Analyze this. Extract a 2-3 word title.", "hi"), {}),
         (said("", "Generate a title for this conversation: hi"), {}),
         (said("Summarize this conversation.", "hi"), {}),
+        (
+            said(
+                "You are a context summarization agent. Your goal is to produce a structured summary.", "hi"
+            ),
+            {},
+        ),
         ([{"role": "user", "content": "quota"}], {"max_tokens": 1}),
         ([{"role": "user", "content": [{"type": "text", "text": "quota"}]}], {"max_tokens": 1}),
     ],

@@ -246,3 +246,33 @@ def test_an_edited_compaction_is_no_second_one(served: tuple[httpx.Client, FakeE
     harness.work("more")
     last = harness.client.get(f"/api/sessions/{harness.session}/nodes").json()["nodes"][-1]
     assert (last["cause"], last["root_class"]) == ("message_edited", "main")
+
+
+def test_opencode_goes_on_from_summaries_that_stand_as_replies(
+    served: tuple[httpx.Client, FakeEngine],
+) -> None:
+    client, engine = served
+    session = client.post("/sessions", json={"harness": "opencode"}).json()["session_id"]
+    tools = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]
+
+    def ask(*said: str, **more: Any) -> None:
+        roles = ("user", "assistant")
+        told = [{"role": roles[at % 2], "content": text} for at, text in enumerate(said)]
+        engine.script(Reply(ids=[104], text="ok"))
+        body = {"messages": [{"role": "system", "content": "You are opencode."}, *told], **more}
+        assert client.post(f"/sessions/{session}/v1/chat/completions", json=body).status_code == 200
+
+    ask("list", tools=tools)
+    for summary in ("Files were listed.", "More was done."):
+        ask("What did we do so far?", summary, "Continue if you have next steps.", tools=tools)
+        ask("What did we do so far?", summary, "Continue if you have next steps.", "ok", "more", tools=tools)
+    told = client.get(f"/api/sessions/{session}/nodes").json()["nodes"]
+    assert [(node["parent_seq"], node["cause"], node["root_class"]) for node in told] == [
+        (None, "first_turn", "main"),
+        (None, "compaction", "main"),
+        (1, None, None),
+        (None, "compaction", "main"),
+        (3, None, None),
+    ]
+    events = client.get(f"/api/sessions/{session}/events").json()["events"]
+    assert [event["compared_seq"] for event in events if event["cause"] == "compaction"] == [0, 1]

@@ -17,7 +17,12 @@ _COMPARED = 32
 UNRELATED = frozenset({Cause.UNRELATED_HISTORY, Cause.SUBAGENT, Cause.SIDE_CALL, Cause.COMPACTION})
 """One cause under its finer names, which take more than the messages to tell."""
 
-_BEFORE_A_SUMMARY = (Cause.MESSAGE_EDITED, Cause.MESSAGE_INSERTED, Cause.MESSAGE_REMOVED)
+_BEFORE_A_SUMMARY = (
+    Cause.MESSAGE_EDITED,
+    Cause.MESSAGE_INSERTED,
+    Cause.MESSAGE_REMOVED,
+    Cause.ASSISTANT_EDITED,
+)
 """How a compaction may look to those who do not read what its messages say."""
 
 
