@@ -208,15 +208,15 @@ def _reply(reply: Any) -> Any:
     return {**kept, "choices": [choice | {"message": {"role": "assistant", "content": None}}]}
 
 
-def _report(value: Any) -> Any:
-    """What an engine reports of a reply: numbers, switches and a few names."""
+def _report(value: Any, *, told: bool = False) -> Any:
+    """What an engine reports of a reply: numbers, switches and a few names. `told`: a text of it may stay."""
     if is_marker(value):
         return value
     if isinstance(value, dict):
-        return {name: item if name in _TOLD else _report(item) for name, item in value.items()}
+        return {name: _report(item, told=name in _TOLD) for name, item in value.items()}
     if isinstance(value, list):
         return [_report(item) for item in value]
-    return None if isinstance(value, str) else value
+    return None if isinstance(value, str) and not told else value
 
 
 def _parameters(body: Any) -> Any:

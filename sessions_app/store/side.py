@@ -90,7 +90,8 @@ async def load_payloads(db: Executor, wanted: Collection[Key]) -> dict[Key, tupl
         chains.setdefault((session_id, seq, kind), []).append((session_id, at, kind))
     stored = _columns({key for chain in chains.values() for key in chain})
     parts = {(id, seq, kind): bytes(part) for id, seq, kind, part in await db.fetch_all(_PAYLOADS, stored)}
-    return {key: tuple(parts[part] for part in chain) for key, chain in chains.items()}
+    whole = {key: chain for key, chain in chains.items() if parts.keys() >= set(chain)}  # nothing went since
+    return {key: tuple(parts[part] for part in chain) for key, chain in whole.items()}
 
 
 def _columns(keys: Collection[Key]) -> tuple[list[UUID], list[int], list[str]]:

@@ -69,7 +69,16 @@ FORMS = {
     "trainer_export_span.links": json.dumps([{"attributes": {"said": MARKER}}]),
     "trainer_export_spanorigin.body": json.dumps({"resource": {"process.command_args": [MARKER]}}),
     "sessions_app_record.response": json.dumps(
-        {"choices": [{"meta_info": {"finish_reason": {"type": "stop", "matched": MARKER}}}]}
+        {
+            "choices": [
+                {
+                    "meta_info": {
+                        "finish_reason": {"type": "stop", "matched": MARKER},
+                        "id": {"said": MARKER},
+                    }
+                }
+            ]
+        }
     ),
     "sessions_app_record.request_params": json.dumps(
         {"stop": [MARKER], "response_format": {"json_schema": {"schema": {MARKER: {}}}}, "user": MARKER}
