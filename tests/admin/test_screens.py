@@ -7,8 +7,10 @@ import pytest
 from django.apps import apps
 from django.conf import settings
 from django.contrib import admin
+from django.db import connection
 from django.test import Client
 
+from sessions_app.admin.pages import health_page
 from sessions_app.admin.pages.health_page import RANGES, window_of
 from sessions_app.analytics.rates import METRICS
 from sessions_app.models import Node, Record, Session
@@ -29,6 +31,17 @@ def test_every_model_has_its_screen() -> None:
         *apps.get_app_config("trainer_export").get_models(),
     ]
     assert [model for model in ours if model not in admin.site._registry] == []
+
+
+def test_a_range_that_takes_too_long_is_said_to(staff: Client, seeds: Seeds, monkeypatch) -> None:
+    monkeypatch.setattr(health_page, "LONGEST_S", 0.05)
+    monkeypatch.setattr(
+        health_page, "load_rates", lambda *_: connection.cursor().execute("SELECT pg_sleep(5)")
+    )
+    reply = staff.get(HEALTH)
+    assert reply.status_code == 503
+    assert "Take a shorter range of time." in reply.content.decode()
+    assert "shorter range" in json.loads(staff.get(HEALTH + "?format=json").content)["error"]
 
 
 def test_siblings_share_what_their_parents_share(staff: Client, seeds: Seeds) -> None:

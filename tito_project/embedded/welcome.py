@@ -50,7 +50,7 @@ class Welcome:
             f"  Home      {self.home} (data and logs)\n"
             f"  Demo      manage.py demo --base-url {self.base}, from another terminal: agents to look at\n"
             f"{_NAMES_HINT if self.unreachable_names else ''}"
-            f"\nTry it from another terminal (with this Python, or any after pip install openai):\n\n{self.snippet()}\n"
+            f"\nTry it from another terminal (this Python, or pip install openai):\n\n{self.snippet()}\n"
             f"Ctrl-C stops everything.\n"
         )
 

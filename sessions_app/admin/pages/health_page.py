@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 
+from sessions_app.admin.bounded import time_bound
 from sessions_app.admin.pages.chart import Chart, draw_chart, shape_of
 from sessions_app.admin.pages.serving import Missing, page, shown
 from sessions_app.analytics.rates import (
@@ -33,6 +34,8 @@ RANGES = {
     "30d": (timedelta(days=30), timedelta(days=1)),
 }
 """How far back, and in which steps."""
+LONGEST_S = 20.0
+"""What counts every turn of a range may take longer than a list."""
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -93,7 +96,8 @@ def health_page(request: HttpRequest) -> HttpResponse:
 def build(span: str, split: str) -> HealthPage:
     """The page's value."""
     window = window_of(span, timezone.now())
-    rates = load_rates(window, split)
+    with time_bound(LONGEST_S):
+        rates = load_rates(window, split)
     cards = [_card(METRICS[name], series, window, split) for name, series in rates.items()]
     return HealthPage(span, split, window.start, window.stop, cards)
 
@@ -168,7 +172,8 @@ def behind_page(request: HttpRequest) -> HttpResponse:
         raise Missing("A metric and a split are needed: follow a point of a chart on the health page.")
     start, stop = (_moment(request, name) for name in ("from", "to"))
     part = request.GET.get("part")
-    found = sessions_behind(metric, start, stop, split, part.replace("\x00", "") if part else None)
+    with time_bound(LONGEST_S):
+        found = sessions_behind(metric, start, stop, split, part.replace("\x00", "") if part else None)
     value = BehindPage(metric.name, metric.title, start, stop, split, part, found)
     return shown(request, "behind.html", metric.title, value)
 

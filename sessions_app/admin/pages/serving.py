@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from sessions_app.admin.bounded import TooLong
 from sessions_app.admin.twin import json_reply, wants_json
 from sessions_app.auditing import reads
 from sessions_app.models import Session
@@ -17,6 +18,8 @@ from sessions_app.models import Session
 class Missing(Exception):
     """There is no such row; the text says what was looked for."""
 
+
+_TOO_LONG = "The database was asked for too much and did not answer in time. Take a shorter range of time."
 
 View = Callable[..., HttpResponse]
 
@@ -36,7 +39,9 @@ def page_for(permission: str) -> Callable[[View], View]:
             try:
                 return view(request, *args, **kwargs)
             except Missing as missing:
-                return _missing(request, str(missing))
+                return _told(request, "Not here", str(missing), 404)
+            except TooLong:
+                return _told(request, "Not read", _TOO_LONG, 503)
 
         return guarded
 
@@ -51,11 +56,12 @@ def shown(request: HttpRequest, template: str, title: str, value: Any, **context
     return render(request, f"admin/tito/{template}", everything)
 
 
-def _missing(request: HttpRequest, text: str) -> HttpResponse:
+def _told(request: HttpRequest, title: str, text: str, status: int) -> HttpResponse:
+    """A page that is one sentence."""
     if wants_json(request):
-        return json_reply({"error": text}, status=404)
-    context = {**admin.site.each_context(request), "title": "Not here", "text": text}
-    return render(request, "admin/tito/missing.html", context, status=404)
+        return json_reply({"error": text}, status=status)
+    context = {**admin.site.each_context(request), "title": title, "text": text}
+    return render(request, "admin/tito/missing.html", context, status=status)
 
 
 def session_of(text: str) -> Session:
