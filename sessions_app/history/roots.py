@@ -22,7 +22,8 @@ _TITLE = re.compile(
     re.I | re.S,
 )
 _SUMMARY = re.compile(
-    r"\b(?:summari[sz]e|create|write|provide|produce)\b.{0,60}\b(?:conversation|session|summary)\b",
+    r"\b(?:summari[sz]es?|create|write|provide|produce)\b.{0,60}"
+    r"\b(?:conversation|session|summary|chat history)\b",
     re.I | re.S,
 )
 _PROBE = re.compile(r"(?:quota|ping|test|hi|hello|count)[.!?]?", re.I)
@@ -32,7 +33,7 @@ _RESUMED = re.compile(
     re.I,
 )
 _CONTINUED = re.compile(
-    rf"{_RESUMED.pattern}|<(?:conversation_)?summary>"
+    rf"{_RESUMED.pattern}|<(?:conversation_)?summary>|<state_snapshot>"
     r"|summary of (?:the|our) (?:previous |earlier )?conversation",
     re.I,
 )
@@ -43,6 +44,7 @@ _SUBAGENT = re.compile(r"\byou are\b[^.\n]{0,100}\bsub-?agent\b", re.I)
 _AGENT_HEADERS = ("x-tito-agent", "x-openai-subagent", "x-agent-name")
 _SUBAGENT_HEADER = "x-openai-subagent"
 BY_ITS_OWN_WORDS = "its system prompt calls it a sub-agent"
+BY_ITS_PROMPT = "no tools, and the system prompt asks for a summary"
 SUMS_UP = "no tools, and its last message asks for a summary of what came before"
 _READ = 4000
 """Characters of a prompt that the rules look at."""
@@ -164,7 +166,7 @@ def _side_evidence(
         if _TITLE.search(text[:_READ]):
             return "no tools, and the prompt asks for a title"
     if _SUMMARY.search(system[:_READ]):
-        return "no tools, and the system prompt asks for a summary"
+        return BY_ITS_PROMPT
     return SUMS_UP if _sums_up(messages) else None
 
 

@@ -6,7 +6,14 @@ from dataclasses import replace
 from uuid import UUID
 
 from sessions_app.history.causes import Cause
-from sessions_app.history.roots import BY_ITS_OWN_WORDS, SUMS_UP, RootLabel, label_root, summary_of
+from sessions_app.history.roots import (
+    BY_ITS_OWN_WORDS,
+    BY_ITS_PROMPT,
+    SUMS_UP,
+    RootLabel,
+    label_root,
+    summary_of,
+)
 from sessions_app.store import attach
 from sessions_app.store.pool import Executor
 from sessions_app.store.roots import load_earlier, load_root_of
@@ -58,7 +65,7 @@ async def _goes_on_from(
 
 def _variant(label: RootLabel, seq: int, root_class: str | None, cause: Cause | None) -> RootLabel:
     """A conversation told anew with a change is what it was, unless it says itself that it is not."""
-    if label.evidence in (BY_ITS_OWN_WORDS, SUMS_UP):
+    if label.evidence in (BY_ITS_OWN_WORDS, BY_ITS_PROMPT, SUMS_UP):
         return replace(label, cause=None)
     evidence = f"a variant of root {seq} ({cause})"
     return replace(label, root_class=root_class or label.root_class, evidence=evidence, cause=None)

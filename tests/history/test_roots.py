@@ -54,6 +54,7 @@ def test_the_same_system_prompt_is_the_agent_again() -> None:
     [
         "This session is being continued from a previous conversation that ran out of context.",
         "<summary>all so far</summary> go on",
+        "<state_snapshot><overall_goal>x</overall_goal></state_snapshot>",
     ],
 )
 def test_a_summary_continues_the_root_it_stands_for(opening: str) -> None:
@@ -113,6 +114,7 @@ def test_a_held_conversation_that_is_asked_for_its_summary_without_tools_is_a_si
         (said("Analyze this. Extract a 2-3 word title.", "hi"), {}),
         (said("", "Generate a title for this conversation: hi"), {}),
         (said("Summarize this conversation.", "hi"), {}),
+        (said("You are the component that summarizes internal chat history into a structure.", "hi"), {}),
         (
             said(
                 "You are a context summarization agent. Your goal is to produce a structured summary.", "hi"

@@ -276,3 +276,29 @@ def test_opencode_goes_on_from_summaries_that_stand_as_replies(
     ]
     events = client.get(f"/api/sessions/{session}/events").json()["events"]
     assert [event["compared_seq"] for event in events if event["cause"] == "compaction"] == [0, 1]
+
+
+def test_qwen_code_goes_on_from_its_snapshots(served: tuple[httpx.Client, FakeEngine]) -> None:
+    client, engine = served
+    session = client.post("/sessions", json={"harness": "qwen-code"}).json()["session_id"]
+    tools = [{"type": "function", "function": {"name": "edit", "parameters": {"type": "object"}}}]
+    summing = "You are the component that summarizes internal chat history into a given structure."
+    snapshot = "<state_snapshot>\n<overall_goal>list</overall_goal>\n</state_snapshot>"
+
+    def ask(system: str, *said: str, **more: Any) -> None:
+        told = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(said)]
+        engine.script(Reply(ids=[104], text="ok"))
+        body = {"messages": [{"role": "system", "content": system}, *told], **more}
+        assert client.post(f"/sessions/{session}/v1/chat/completions", json=body).status_code == 200
+
+    ask("You are Qwen Code.", "list", tools=tools)
+    ask(summing, "list", "ok", "First, reason in your scratchpad. Then, generate the <state_snapshot>.")
+    ask("You are Qwen Code.", snapshot, "Got it.", "more", tools=tools)
+    ask("You are Qwen Code.", snapshot, "Got it.", "more", "ok", "still more", tools=tools)
+    told = client.get(f"/api/sessions/{session}/nodes").json()["nodes"]
+    assert [(node["parent_seq"], node["cause"], node["root_class"]) for node in told] == [
+        (None, "first_turn", "main"),
+        (None, "system_changed", "side"),
+        (None, "compaction", "main"),
+        (2, None, None),
+    ]
