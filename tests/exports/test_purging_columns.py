@@ -65,8 +65,10 @@ SAID = json.dumps(
     {"said": MARKER, "deep": {MARKER: [MARKER]}, "stop": [MARKER], "choices": [{"message": MARKER}]}
 )
 FORMS = {
-    "trainer_export_span.events": json.dumps([{"name": "e", "attributes": {"said": MARKER}}]),
-    "trainer_export_span.links": json.dumps([{"attributes": {"said": MARKER}}]),
+    "trainer_export_span.events": json.dumps([{"name": "e", "time_ns": 1, "attributes": {"said": MARKER}}]),
+    "trainer_export_span.links": json.dumps(
+        [{"trace_id": "t", "span_id": "s", "attributes": {"said": MARKER}}]
+    ),
     "trainer_export_spanorigin.body": json.dumps({"resource": {"process.command_args": [MARKER]}}),
     "sessions_app_record.response": json.dumps(
         {
@@ -157,6 +159,8 @@ def test_every_column_that_can_hold_text_is_emptied_or_named(toy, db: psycopg.Co
     assert without_rows <= {"sessions_app_driftfinding", "sessions_app_unattachedreply"}, "has no row to try"
     assert purge(session)
     assert holding(db, MARKER) == []
+    client, _ = toy
+    assert client.call("DELETE", f"/sessions/{session}?discard=true").status == 204, "nobody can read it"
 
 
 def test_spans_that_wait_for_their_session_are_reached(toy, db: psycopg.Connection) -> None:
