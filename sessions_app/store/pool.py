@@ -103,10 +103,15 @@ class Database:
             yield Transaction(self, connection)
 
     async def run(self, connection: StatementConnection, query: str, params: Params) -> list[Row]:
-        """One statement on a connection in hand."""
+        """One statement on a connection in hand. Raises NotReady where the server has no disk or memory."""
         self.statements += 1
         statement = numbered(query)
-        return await connection.run(statement.text, statement.values(params))
+        try:
+            return await connection.run(statement.text, statement.values(params))
+        except psycopg.OperationalError as error:
+            if error.sqlstate is not None and error.sqlstate.startswith(_OUT_OF_RESOURCES):
+                raise NotReady("the database has run out of disk or memory") from error
+            raise
 
 
 class Transaction:
@@ -132,6 +137,9 @@ class Transaction:
 
 Executor = Database | Transaction
 """What a store function may run on."""
+
+_OUT_OF_RESOURCES = "53"
+"""Class of SQLSTATE: a full disk, no memory."""
 
 _DATABASE_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError)
 

@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from sessions_app.errors import NotReady
 from sessions_app.store.connection import StatementConnection
 from sessions_app.store.pool import Database
 from tests.store.test_parameters import database
@@ -25,6 +26,21 @@ def test_an_error_of_the_server_is_psycopgs_own_and_the_connection_goes_on() -> 
             with pytest.raises(psycopg.errors.SyntaxError):
                 await db.fetch_one("SELEC 1", ())
             assert await db.fetch_one("SELECT 1 / %s::int", (1,)) == (1,)
+
+    run(work)
+
+
+def test_a_full_disk_is_a_database_that_is_not_ready_and_may_be_tried_again() -> None:
+    full = "DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$"
+
+    async def work() -> None:
+        async with database() as db:
+            with pytest.raises(NotReady):
+                await db.execute(full, ())
+            async with db.transaction() as transaction:
+                with pytest.raises(NotReady):
+                    await transaction.execute(full, ())
+            assert await db.fetch_one("SELECT 1", ()) == (1,)
 
     run(work)
 
