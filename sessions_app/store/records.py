@@ -5,6 +5,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 from uuid import UUID
 
+from psycopg.errors import ForeignKeyViolation
+
+from sessions_app.errors import SessionNotFound
 from sessions_app.json_text import storable, text_of
 from sessions_app.store.pool import Executor
 from sessions_app.store.values import Intent, NewEvent
@@ -59,9 +62,15 @@ class Written:
 
 
 async def insert(db: Executor, intent: Intent, *, with_head: bool) -> Written:
-    """Store a record. `with_head`: also store the head, unless the session has it."""
+    """Store a record. `with_head`: also store the head, unless the session has it.
+
+    Raises SessionNotFound where the session's rows were removed meanwhile.
+    """
     query = "WITH " + (_HEAD if with_head and intent.head else "") + _INTENT
-    row = await db.fetch_one(query, _parameters(intent))
+    try:
+        row = await db.fetch_one(query, _parameters(intent))
+    except ForeignKeyViolation:
+        raise SessionNotFound(intent.session_id.hex) from None
     assert row is not None
     return Written(*row)
 
