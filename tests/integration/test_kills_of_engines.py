@@ -117,6 +117,7 @@ def age(record: Record) -> None:
 
 def test_a_dangling_intent_is_settled_at_the_next_start_and_periodically_once_it_is_old() -> None:
     with demo_engine() as (engine, surroundings):
+        surroundings = {**surroundings, "TITO_LEASE_S": "3600"}  # age alone tells
         record = dangling(engine, surroundings)
         with web_processes(1, surroundings):
             record.refresh_from_db()
