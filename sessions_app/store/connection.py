@@ -75,21 +75,28 @@ class StatementConnection(AsyncConnection[Row]):
         self.pgconn.send_query_prepared(name, parameters.values, parameters.formats, result_format=BINARY)
 
     async def _result(self) -> pq.abc.PGresult:
-        """The result of what was sent."""
+        """The result of what was sent; the first failure, if any: a statement whose rows have come
+        can still fail as it commits."""
         connection = self.pgconn
         while connection.flush():
             await self._writable()
             connection.consume_input()
+        first: pq.abc.PGresult | None = None
+        while (result := await self._next_result()) is not None:
+            if first is None or (result.status in _FAILED and first.status not in _FAILED):
+                first = result
+        if first is None:
+            raise errors.OperationalError("the server closed the connection without a result")
+        return first
+
+    async def _next_result(self) -> pq.abc.PGresult | None:
+        """What the server says next, without ever waiting inside libpq; None: it has said everything."""
+        connection = self.pgconn
         connection.consume_input()
         while connection.is_busy():
             await self._readable()
             connection.consume_input()
-        result = connection.get_result()
-        while connection.get_result() is not None:
-            continue
-        if result is None:
-            raise errors.OperationalError("the server closed the connection without a result")
-        return result
+        return connection.get_result()
 
     def _checked(self, result: pq.abc.PGresult) -> pq.abc.PGresult:
         if result.status in _FAILED:

@@ -30,6 +30,19 @@ def test_an_error_of_the_server_is_psycopgs_own_and_the_connection_goes_on() -> 
     run(work)
 
 
+def test_a_statement_that_fails_as_it_commits_has_failed() -> None:
+    async def work() -> None:
+        async with database() as db:
+            await db.execute("CREATE TEMP TABLE once (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)", ())
+            insert = "INSERT INTO once SELECT 1 FROM generate_series(1, %s) RETURNING n"
+            with pytest.raises(psycopg.errors.UniqueViolation):
+                await db.fetch_all(insert, (2,))
+            assert await db.fetch_all("SELECT n FROM once WHERE n = %s", (1,)) == []
+            assert await db.fetch_all(insert, (1,)) == [(1,)]
+
+    run(work)
+
+
 def test_a_full_disk_is_a_database_that_is_not_ready_and_may_be_tried_again() -> None:
     full = "DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$"
 
