@@ -1,5 +1,5 @@
 """The forest: nodes, the messages and the tokens each adds to its parent. Append-only; only deltas are
-stored.
+stored. What belongs to a node refers to it by session and seq; only the node refers to the session.
 """
 
 from django.db import models
@@ -94,7 +94,9 @@ class Node(models.Model):
 class Message(models.Model):
     """One message that a node added, as JSON text exactly as it was sent (or as the engine answered)."""
 
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="messages", db_index=False)
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, related_name="messages", db_index=False, db_constraint=False
+    )
     node_seq = models.IntegerField()
     position = models.IntegerField(help_text="Index in the path's message list, from 0")
     node = models.ForeignObject(
@@ -125,7 +127,9 @@ class TokenCheckpoint(models.Model):
     completion.
     """
 
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="checkpoints", db_index=False)
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, related_name="checkpoints", db_index=False, db_constraint=False
+    )
     node_seq = models.IntegerField()
     node = models.ForeignObject(
         Node,
@@ -163,7 +167,7 @@ class SidePayload(models.Model):
     """Riders of a generation too large for the hot row: routed experts, indexer rows."""
 
     session = models.ForeignKey(
-        Session, on_delete=models.CASCADE, related_name="side_payloads", db_index=False
+        Session, on_delete=models.CASCADE, related_name="side_payloads", db_index=False, db_constraint=False
     )
     node_seq = models.IntegerField()
     kind = models.CharField(max_length=40)
