@@ -185,7 +185,6 @@ def test_a_dump_that_is_loaded_elsewhere_tells_the_same(engine, tmp_path):
 
 
 def test_samples_and_exports_hand_out_the_rows_of_the_last_merged_turn(engine, tmp_path, settings):
-    settings.TITO = replace(settings.TITO, r3_layers=LAYERS)
     with running_server(environment(engine)) as url:
         client = Client(url)
         spoken, session, history = Engine(engine, client), client.create(), [user("a")]
@@ -195,6 +194,7 @@ def test_samples_and_exports_hand_out_the_rows_of_the_last_merged_turn(engine, t
         assert answer.status == 200, answer.body
         limit = len(spoken.sent[1]) // ROW + 1
         short = client.call("POST", f"/sessions/{session}/samples", {"max_seq_len": limit})
+    settings.TITO = replace(settings.TITO, r3_layers=LAYERS)  # the server that ended brought back another's
     export(tmp_path, sessions=[session])
     (whole,), (cut,) = decode_samples(answer.body).samples, decode_samples(short.body).samples
     (row,) = rows(tmp_path)
