@@ -34,12 +34,17 @@ class RawJson:
 
 def loads(data: bytes) -> Any:
     """The value of a JSON text. Raises InvalidJson with the words of Python's decoder."""
+    return parsed(data)[0]
+
+
+def parsed(data: bytes) -> tuple[Any, bool]:
+    """What `loads` gives, and whether a NaN or an infinity may stand in it: orjson takes none."""
     if _LONG_NUMBER not in data.translate(_DIGITS_TO_ZERO):
         try:
-            return orjson.loads(data)
+            return orjson.loads(data), False
         except orjson.JSONDecodeError:
             pass
-    return _loads_exact(data)
+    return _loads_exact(data), may_hold_non_finite(data)
 
 
 def _loads_exact(data: bytes) -> Any:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions_app.errors import InvalidJson
-from sessions_app.json_text import DEEPEST, MessageTexts, dumps, exact, loads, storable, text_of
+from sessions_app.json_text import DEEPEST, MessageTexts, dumps, exact, loads, parsed, storable, text_of
 
 TEXT = st.text(
     alphabet=st.sampled_from(['"', "\\", "é", "\u2028", "\ud800", "\x00", "a", " ", "{", "]", ","])
@@ -132,3 +132,18 @@ def test_texts_are_found_in_any_order_among_many(spelled: Callable[[Any], str]) 
     for index in [*reversed(range(100)), *range(0, 100, 7), 50, 3]:
         assert json.loads(texts.text(index)) == messages[index]
         assert texts.text(index).encode() in body
+
+
+@pytest.mark.parametrize(
+    ("text", "odd"),
+    [
+        ('{"a":[1,"b",null]}', False),
+        ('{"a":"NaN"}', False),
+        ('{"a":NaN}', True),
+        ('{"a":[-Infinity]}', True),
+        ('{"a":12345678901234567890,"b":"x"}', False),
+        ('{"a":12345678901234567890,"b":NaN}', True),
+    ],
+)
+def test_a_parsed_text_tells_whether_numbers_that_are_none_may_stand_in_it(text: str, odd: bool) -> None:
+    assert parsed(text.encode())[1] is odd

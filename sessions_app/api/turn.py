@@ -5,6 +5,7 @@ is recorded; from then on a record says what became of the request.
 """
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -21,7 +22,7 @@ from sessions_app.api.addressing import Addressing
 from sessions_app.api.direct import DirectRequest, DirectView, body_of, received_headers
 from sessions_app.api.responding import event_stream, passed_through, reply_response
 from sessions_app.api.runtime import Runtime
-from sessions_app.json_text import dumps, loads
+from sessions_app.json_text import dumps, parsed
 from sessions_app.protocols import sse
 from sessions_app.protocols.base import Incoming, WireProtocol
 from sessions_app.protocols.errors import reference_error
@@ -68,7 +69,9 @@ class TurnView(DirectView):
     async def _read(self, state: Runtime, settings: SessionSettings, arrival: Arrival) -> ChatRequest:
         """The request of a body; one that is none leaves a record, but an unknown session is told first."""
         try:
-            return self.protocol.read(await self.incoming(state, settings, arrival))
+            incoming = await self.incoming(state, settings, arrival)
+            chat = self.protocol.read(incoming)
+            return replace(chat, odd_numbers=True) if incoming.odd_numbers else chat
         except errors.TitoError as error:
             if not await sessions.exists(state.db, settings.id):
                 raise errors.SessionNotFound(settings.id.hex) from None
@@ -77,7 +80,8 @@ class TurnView(DirectView):
 
     async def incoming(self, state: Runtime, settings: SessionSettings, arrival: Arrival) -> Incoming:
         """The body, with what has to be looked up to understand it."""
-        return Incoming(arrival, loads(arrival.body) if arrival.body else {}, settings)
+        value, odd_numbers = parsed(arrival.body) if arrival.body else ({}, False)
+        return Incoming(arrival, value, settings, odd_numbers=odd_numbers)
 
     async def _answer(
         self, state: Runtime, chat: ChatRequest, work: "asyncio.Task[TurnResult]"

@@ -23,6 +23,8 @@ class Incoming:
     settings: SessionSettings
     previous: Sequence[str] = ()
     """JSON texts of the stored messages that the body only refers to."""
+    odd_numbers: bool = False
+    """A NaN or an infinity may stand in the body."""
 
     @property
     def wants_stream(self) -> bool:

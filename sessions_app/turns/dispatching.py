@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from sessions_app.backends.base import GenerationRequest
-from sessions_app.json_text import may_hold_non_finite
 from sessions_app.turns.prepare import Prepared
 from sessions_app.turns.profiles import Profile
 from tito_project.configuration import Configuration
@@ -30,7 +29,7 @@ def generation_request(
         tools=request.tools,
         headers=request.arrival.headers,
         query=request.arrival.query,
-        odd_numbers=may_hold_non_finite(request.arrival.body),
+        odd_numbers=request.odd_numbers,
         patient=not request.arrival.reference,
         worker=prepared.state.worker or "",
         routed_experts_start_len=rows,

@@ -75,6 +75,8 @@ class ChatRequest:
     """What the client's body said beside messages and tools, in its own words; None = as in `body`."""
     own: OwnSpelling | None = None
     """None where the messages are the client's own."""
+    odd_numbers: bool = False
+    """A NaN or an infinity may stand in the body."""
 
     @property
     def spelled(self) -> list[Any]:
