@@ -29,7 +29,7 @@ class Command(BaseCommand):
         """How much, and where to write it."""
         kind = parser.add_mutually_exclusive_group()
         kind.add_argument("--quick", action="store_true", help="at most 3 minutes")
-        kind.add_argument("--full", action="store_true", help="everything, seven minutes on a quiet machine, half an hour on a busy one")
+        kind.add_argument("--full", action="store_true", help="everything: seven minutes and more")
         parser.add_argument(
             "--only", nargs="+", metavar="NAME", help="some of its measurements; a wrong name lists them"
         )
