@@ -30,22 +30,22 @@ def user(*blocks: dict[str, Any] | str) -> dict[str, Any]:
 
 
 PLAN = "<system-reminder>\nplan mode\n</system-reminder>\n"
-TODO = "<system-reminder>the todo list is empty</system-reminder>"
+LISTED = "<system-reminder>the todo list is empty</system-reminder>"
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_A1", "content": "a.txt"}
-REMINDED = {**RESULT, "content": f"a.txt\n\n{TODO}"}
+REMINDED = {**RESULT, "content": f"a.txt\n\n{LISTED}"}
 MARKED = {**RESULT, "cache_control": {"type": "ephemeral"}}
 USED = {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_A1", "name": "ls", "input": {}}]}
 OK = {"role": "assistant", "content": [text("ok")]}
 VARIANTS = {
     "plain": [user(RESULT)],
     "behind": [user(RESULT, PLAN)],
-    "before": [user(TODO, RESULT)],
-    "around": [user(TODO, RESULT, PLAN)],
+    "before": [user(LISTED, RESULT)],
+    "around": [user(LISTED, RESULT, PLAN)],
     "inside": [user(REMINDED)],
     "apart": [user(RESULT), user(PLAN)],
     "apart, before": [{"role": "user", "content": PLAN}, user(RESULT)],
-    "several in one text": [user(RESULT, f"{PLAN}\n{TODO}")],
-    "several blocks": [user(RESULT, PLAN, TODO)],
+    "several in one text": [user(RESULT, f"{PLAN}\n{LISTED}")],
+    "several blocks": [user(RESULT, PLAN, LISTED)],
     "marked": [user(MARKED, text(PLAN, cache_control={"type": "ephemeral"}))],
     "a system message": [user(RESULT), {"role": "system", "content": "plan mode"}],
 }
@@ -148,7 +148,7 @@ def test_without_the_profile_nothing_is_loosened(
 
 def test_what_came_and_what_went_is_told(served: tuple[httpx.Client, FakeEngine]) -> None:
     agent = Agent(served, harness="claude-code")
-    agent.hold(VARIANTS["behind"], [user(TODO, RESULT)])
+    agent.hold(VARIANTS["behind"], [user(LISTED, RESULT)])
     come, gone = agent.rewrites()
     assert (come["message_index"], come["field"], come["stored_value"]) == (3, "messages", None)
     assert "todo" in come["replayed_value"]
@@ -161,15 +161,15 @@ def test_a_request_reads_back_as_it_was_sent(served: tuple[httpx.Client, FakeEng
     from sessions_app.models import Message, Record
 
     agent = Agent(served, harness="claude-code")
-    agent.hold(VARIANTS["behind"], [user(TODO, RESULT)], [user(TODO, RESULT)])
+    agent.hold(VARIANTS["behind"], [user(LISTED, RESULT)], [user(LISTED, RESULT)])
     records = list(Record.objects.filter(session_id=agent.session).order_by("id"))
     messages = Message.objects.filter(session_id=agent.session).order_by("node_seq", "position")
     stored = [json.loads(message.body) for message in messages]
     reminded = {"role": "user", "content": PLAN}
     assert stored[3:5] == [{"role": "tool", "tool_call_id": "call_A1", "content": "a.txt"}, reminded]
     told = respelled(stored[:6], records[2].raw_leading or "")
-    assert told == [*stored[:3], {"role": "user", "content": TODO}, stored[3], stored[5]]
-    assert json.loads(records[2].client_params or "")["replayed"]["3"] == [user(TODO, RESULT)]
+    assert told == [*stored[:3], {"role": "user", "content": LISTED}, stored[3], stored[5]]
+    assert json.loads(records[2].client_params or "")["replayed"]["3"] == [user(LISTED, RESULT)]
     assert (records[3].raw_base, records[3].raw_leading) == (7, None)
 
 
@@ -195,7 +195,7 @@ def test_new_reminders_are_fed(served: tuple[httpx.Client, FakeEngine]) -> None:
 
 def test_a_first_message_may_gain_and_lose_reminders(served: tuple[httpx.Client, FakeEngine]) -> None:
     agent = Agent(served, harness="claude-code")
-    agent.hold(VARIANTS["plain"], start=(PLAN, "hello"), restart=("hello", TODO))
+    agent.hold(VARIANTS["plain"], start=(PLAN, "hello"), restart=("hello", LISTED))
     assert agent.kinds() == ["root", "append"]
 
 
@@ -205,7 +205,7 @@ def test_of_two_paths_that_differ_in_reminders_the_one_that_was_sent_goes_on(
 ) -> None:
     agent = Agent(served, harness="claude-code")
     same = {"role": "assistant", "content": "same"}
-    hello, reminded = user("hello"), [user("go on", reminder) for reminder in (PLAN, TODO)]
+    hello, reminded = user("hello"), [user("go on", reminder) for reminder in (PLAN, LISTED)]
     agent.ask(Reply(ids=FIRST, message={"role": "assistant", "content": "ok"}), [hello])
     for told, ids in zip(reminded, (SECOND, THIRD), strict=True):
         agent.ask(Reply(ids=ids, message=same), [hello, OK, told])
@@ -221,7 +221,7 @@ def test_of_two_paths_that_differ_in_reminders_the_one_that_was_sent_goes_on(
 
 def test_a_changed_result_still_forks(served: tuple[httpx.Client, FakeEngine]) -> None:
     agent = Agent(served, harness="claude-code")
-    responses = agent.hold(VARIANTS["behind"], [user({**RESULT, "content": "b.txt"}, TODO)])
+    responses = agent.hold(VARIANTS["behind"], [user({**RESULT, "content": "b.txt"}, LISTED)])
     assert agent.kinds() == ["root", "append", "fork"]
     [fork] = [event for event in agent.events() if event["kind"] == "fork"]
     assert (fork["cause"], fork["message_index"], fork["field"]) == ("message_edited", 3, "content")
