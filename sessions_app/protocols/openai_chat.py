@@ -39,11 +39,11 @@ class OpenAIChat:
 
     def reply(self, result: TurnResult, request: ChatRequest) -> bytes:
         """See WireProtocol."""
-        return _written(result.reply, result)
+        return _written(_told(result, request), result)
 
     def events(self, result: TurnResult, request: ChatRequest) -> Iterator[bytes]:
         """The two events of a stream: one chunk with everything, then the end."""
-        yield b"data: " + _written(chunk_of(result.reply), result) + b"\n\n"
+        yield b"data: " + _written(chunk_of(_told(result, request)), result) + b"\n\n"
         yield b"data: [DONE]\n\n"
 
     def error_body(self, error: errors.TitoError) -> dict[str, Any]:
@@ -61,6 +61,16 @@ class OpenAIChat:
 
 
 CHAT = OpenAIChat()
+
+
+def _told(result: TurnResult, request: ChatRequest) -> Mapping[str, Any]:
+    """The reply; a turn with calls ends for them, cut behind them or not (reference gateway 2.1). On the
+    reference's path it is as it came."""
+    reply = result.reply
+    if request.arrival.reference or not result.message.get("tool_calls"):
+        return reply
+    first, *others = reply["choices"]
+    return {**reply, "choices": [{**first, "finish_reason": "tool_calls"}, *others]}
 
 
 def _written(reply: Mapping[str, Any], result: TurnResult) -> bytes:

@@ -2,11 +2,12 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from sessions_app.protocols.openai_chat import CHAT
-from tests.protocols.incoming import incoming
+from tests.protocols.incoming import incoming, result
 
 SENT = '{"role": "developer", "content": "Help.", "name": "d"}'
 BODY = '{"messages": [' + SENT + ', {"role":"user","content":"q"}]}'
@@ -32,3 +33,32 @@ def test_on_the_references_path_the_template_decides() -> None:
     arrived = incoming(BODY)
     arrived = replace(arrived, arrival=replace(arrived.arrival, reference=True))
     assert CHAT.read(arrived).messages[0]["role"] == "developer"
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+CALLING = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+
+
+@pytest.mark.parametrize(
+    ("message", "finish", "told"),
+    [
+        (CALLING, "length", "tool_calls"),
+        (CALLING, "stop", "tool_calls"),
+        ({"role": "assistant", "content": "a"}, "length", "length"),
+        ({"role": "assistant", "content": "a"}, "stop", "stop"),
+    ],
+)
+def test_a_turn_with_calls_ends_for_them_even_if_it_was_cut_behind_them(
+    message: dict[str, Any], finish: str, told: str
+) -> None:
+    request, turn = CHAT.read(incoming(BODY)), result(message, finish=finish)
+    assert json.loads(CHAT.reply(turn, request))["choices"][0]["finish_reason"] == told
+    chunk = next(CHAT.events(turn, request)).removeprefix(b"data: ")
+    assert json.loads(chunk)["choices"][0]["finish_reason"] == told
+
+
+def test_on_the_references_path_the_reason_is_the_engines() -> None:
+    arrived = incoming(BODY)
+    request = CHAT.read(replace(arrived, arrival=replace(arrived.arrival, reference=True)))
+    reply = CHAT.reply(result(CALLING, finish="length"), request)
+    assert json.loads(reply)["choices"][0]["finish_reason"] == "length"
