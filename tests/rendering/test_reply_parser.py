@@ -144,6 +144,14 @@ def test_a_turn_that_ends_with_any_stop_token_of_the_template_is_cut_there() -> 
     assert healing_renderer("role_delim").parse(ids, None).message["content"] == "x"
 
 
+def test_the_qwen3_grammar_ends_at_its_own_mark_whatever_the_template() -> None:
+    renderer = healing_renderer("role_delim")
+    ids = renderer.tokenizer.encode(f"see\n{CALL}<|im_end|>rest<|im_end|>")
+    parsed = renderer.parse(ids, None)
+    assert not parsed.ill_formed
+    assert (parsed.message["content"], calls_of(parsed)) == ("see", [("ls", '{"path": "/"}')])
+
+
 TOOLS: list[Any] = [
     {
         "function": {

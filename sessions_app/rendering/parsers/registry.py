@@ -33,6 +33,8 @@ REASONING_PARSERS: Mapping[str, Callable[[str], ReasoningParser]] = {
     "none": lambda _: NoReasoning(),
 }
 """Made for the tool grammar that they stand beside: models differ in how they open their reasoning."""
+_ENDS: Mapping[str, str] = {"qwen3": "<|im_end|>"}
+"""Tool grammars that name the token behind which nothing is read."""
 
 
 def reply_parser(tool_parser: str, reasoning_parser: str, tokenizer: ChatTokenizer) -> ReplyParser:
@@ -40,7 +42,13 @@ def reply_parser(tool_parser: str, reasoning_parser: str, tokenizer: ChatTokeniz
     return ReplyParser(
         _named(REASONING_PARSERS, reasoning_parser, "TITO_REASONING_PARSER")(tool_parser),
         _named(TOOL_PARSERS, tool_parser, "TITO_TOOL_PARSER")(tokenizer),
+        ends=_ends(tool_parser, tokenizer),
     )
+
+
+def _ends(tool_parser: str, tokenizer: ChatTokenizer) -> frozenset[int]:
+    end = tokenizer.token_id(_ENDS[tool_parser]) if tool_parser in _ENDS else None
+    return frozenset({end} if end in tokenizer.marks else ())
 
 
 def _named(table: Mapping[str, _Grammar], name: str, setting: str) -> _Grammar:

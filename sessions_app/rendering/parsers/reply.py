@@ -66,6 +66,8 @@ class ReplyParser:
     reasoning: ReasoningParser
     tools: ToolParser
     call_id: Callable[[], str] = new_call_id
+    ends: frozenset[int] = frozenset()
+    """Ids that end a turn's text by the grammar itself, whatever the template says."""
 
     def parse(
         self,
@@ -77,7 +79,7 @@ class ReplyParser:
         opened: bool = False,
     ) -> ParsedReply:
         """The message that the ids spell."""
-        text = decode(before_stop(completion, stop_token_ids))
+        text = decode(before_stop(completion, stop_token_ids | self.ends))
         reasoning, rest = self.reasoning.split(text, opened=opened)
         try:
             content, calls = self.tools.extract(rest, tools)
