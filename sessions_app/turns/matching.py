@@ -11,7 +11,7 @@ from sessions_app.history.harness.detection import detect_harness
 from sessions_app.history.harness.matcher import HarnessMatcher
 from sessions_app.history.harness.profiles import BUILT_IN_PROFILES, HarnessProfile
 from sessions_app.history.matchers.base import MessageMatcher
-from sessions_app.history.matchers.linear_form import LINEAR_FORM
+from sessions_app.history.matchers.linear_form import LINEAR_FORM, in_force
 from sessions_app.history.matchers.registry import resolve_matcher
 from sessions_app.store.pool import Database
 from sessions_app.store.roots import load_detected_harness
@@ -47,7 +47,7 @@ class Matching:
         return self._behind[key]
 
     def _plain_matcher(self, settings: SessionSettings) -> MessageMatcher:
-        if settings.history_policy == "linear":
+        if in_force(settings.history_policy, healing=settings.healing):
             return LINEAR_FORM
         name = settings.message_matcher
         if name not in self._plain:

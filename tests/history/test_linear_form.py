@@ -2,7 +2,7 @@
 
 import pytest
 
-from sessions_app.history.matchers.linear_form import LINEAR_FORM
+from sessions_app.history.matchers.linear_form import LINEAR_FORM, in_force
 from tests.history.messages import assistant, call, calling, system, user
 
 
@@ -82,3 +82,17 @@ def test_same(pair):
 def test_different(pair):
     assert not LINEAR_FORM.matches(*pair)
     assert LINEAR_FORM.key(pair[0]) != LINEAR_FORM.key(pair[1])
+
+
+@pytest.mark.parametrize(
+    ("policy", "healing", "canonical"),
+    [
+        ("linear", True, True),
+        ("linear", False, True),
+        ("tree", False, True),
+        ("tree", True, False),
+        ("rollback", False, False),
+    ],
+)
+def test_linear_and_an_unhealed_tree_compare_this_form(policy: str, healing: bool, canonical: bool) -> None:
+    assert in_force(policy, healing=healing) is canonical

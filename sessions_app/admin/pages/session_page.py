@@ -20,6 +20,7 @@ from sessions_app.admin.pages.tables import (
 )
 from sessions_app.admin.pages.training import training_of
 from sessions_app.admin.roles import may_operate, may_purge
+from sessions_app.history.matchers.linear_form import in_force
 from sessions_app.insight.forest import ForestFacts, NodeLine, load_facts, load_leaf_tokens, load_lines
 from sessions_app.models import Session
 from sessions_app.presentation.addresses import list_url, session_url
@@ -213,7 +214,7 @@ def _turns(session: Session, drawn: list[NodeLine], drawn_from: int, asked: int)
 
 def identity(session: Session) -> Identity:
     """The session's row in words."""
-    linear = session.history_policy == "linear"
+    canonical = in_force(session.history_policy, healing=session.healing)
     return Identity(
         id=session.id.hex,
         status=session.status,
@@ -221,7 +222,7 @@ def identity(session: Session) -> Identity:
         profile=session.profile.name,
         renderer=session.profile.renderer,
         backend=session.profile.backend,
-        matcher="canonical form" if linear else session.message_matcher,
+        matcher="canonical form" if canonical else session.message_matcher,
         rollout=session.rollout_id,
         attempt=session.attempt_id,
         group=session.group_id,

@@ -1,4 +1,5 @@
 """The canonical form that policy `linear` compares: what a conversation says, free of how clients spell it.
+So does policy `tree` without healing, whose chains end where ids drift and not where a spelling changes.
 
 `developer` is `system`; text parts are joined by a newline; ids are dropped; arguments are parsed; key
 order is free. Other content parts, unknown roles and odd calls count with their full content. Types are
@@ -34,6 +35,11 @@ class LinearForm:
 
 
 LINEAR_FORM = LinearForm()
+
+
+def in_force(policy: str, *, healing: bool) -> bool:
+    """Whether a session compares this form, whatever its own matcher is."""
+    return policy == "linear" or (policy == "tree" and not healing)
 
 
 def _same(stored: Message, replayed: Message) -> bool:

@@ -73,4 +73,5 @@ def own_settings(session: Session, max_rollback: int) -> Own:
         on_nonlinear=session.on_nonlinear,
         max_rollback=max_rollback,
         harness=harness or NO_HARNESS,
+        healing=session.healing,
     )
