@@ -34,10 +34,11 @@ class Arguments:
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
         """Raises InvalidArgument for keys that would be ignored."""
-        unknown = sorted(str(name) for name in set(self._values) - set(known))
+        names = sorted(known)
+        unknown = sorted(str(name) for name in self._values if name not in names)
         if unknown:
             shown = ", ".join(repr(name[:40]) for name in unknown[:5])
-            raise InvalidArgument(f"{self._where}unknown: {shown}; known are {', '.join(sorted(known))}")
+            raise InvalidArgument(f"{self._where}unknown: {shown}; known are {', '.join(names)}")
 
     def given(self, name: str) -> bool:
         """Whether a key has a value."""

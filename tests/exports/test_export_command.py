@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import uuid
 from pathlib import Path
 from typing import Any
@@ -288,9 +289,10 @@ def test_a_hook_that_raises_costs_its_session_and_nothing_else(toy, tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--filters", '{"colour": "red"}'], "unknown: 'colour'"),
+        (["--filters", '{"colour": "red"}'], "unknown: 'colour'; known are agent, complete_groups, "),
         (["--filters", "[]"], "must be a JSON object"),
-        (["--filters", "{"], "invalid JSON"),
+        (["--filters", "{"], "--filters: Expecting property name"),
+        (["--traces", "{"], "--traces: Expecting property name"),
         (["--filters", '{"since": "yesterday"}'], "since must be a time"),
         (["--filters", '{"status": "good"}'], "is not one of"),
         (["--filters", '{"sessions": ["x"]}'], "is no session id"),
@@ -309,6 +311,15 @@ def test_what_cannot_be_asked_for(toy, tmp_path: Path, arguments: list[str], sai
     with pytest.raises(CommandError, match=said):
         export(tmp_path / "out", *arguments)
     assert not (tmp_path / "out").exists() or visible(tmp_path / "out") == []
+
+
+def test_the_job_that_rerun_and_diff_ask_for_is_told_beside_the_report(toy, tmp_path: Path, capsys) -> None:
+    export(tmp_path / "one", sessions=[linear(*toy)])
+    told = re.search(r"export ([0-9a-f]{32}) in (\S+)", capsys.readouterr().err)
+    assert told is not None
+    assert told[2] == str(tmp_path / "one")
+    export(tmp_path / "two", "--rerun", told[1])
+    assert visible(tmp_path / "one") == visible(tmp_path / "two")
 
 
 def test_another_export_in_the_folder_is_never_overwritten(toy, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from sessions_app.api.wiring import conninfo
-from sessions_app.errors import TitoError
+from sessions_app.errors import InvalidJson, TitoError
 from sessions_app.json_text import loads
 from sessions_app.store.pool import Database
 from trainer_export.arguments import Arguments
@@ -73,6 +73,7 @@ class Command(BaseCommand):
                 self._check(job)
         except TitoError as error:
             raise CommandError(str(error)) from None
+        self.stderr.write(f"export {job.id.hex} in {job.destination}", self.style.SUCCESS)
         self.stdout.write(json.dumps(job.report, indent=2))
 
     def _job_id(self, options: dict[str, Any]) -> UUID:
@@ -131,7 +132,7 @@ class Command(BaseCommand):
 
 
 def _request(options: dict[str, Any]) -> ExportRequest:
-    given = Arguments.of(loads(options["filters"].encode()), "--filters", "--filters: ")
+    given = Arguments.of(_json(options["filters"], "--filters"), "--filters", "--filters: ")
     filters = Filters.of(given)
     if options["session"]:
         filters = Filters.of(Arguments({**filters.as_json(), "sessions": options["session"]}))
@@ -140,7 +141,7 @@ def _request(options: dict[str, Any]) -> ExportRequest:
     )  # fmt: skip
     named = {name: options[name] for name in names if options[name] is not None}
     if options["traces"]:
-        named["traces"] = loads(options["traces"].encode())
+        named["traces"] = _json(options["traces"], "--traces")
     rules = Arguments(named, "--")
     return ExportRequest(
         destination=options["out"],
@@ -149,6 +150,13 @@ def _request(options: dict[str, Any]) -> ExportRequest:
         filters=filters,
         rules=ExportRules.of(rules, settings.TITO, allow_dotted=True),
     )
+
+
+def _json(text: str, option: str) -> Any:
+    try:
+        return loads(text.encode())
+    except InvalidJson as error:
+        raise CommandError(f"{option}: {str(error).removeprefix('invalid JSON body: ')}") from None
 
 
 def _job_id(text: str) -> UUID:
