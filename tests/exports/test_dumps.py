@@ -34,6 +34,11 @@ def without_ids(text: str, session: str) -> str:
     return text.replace(session, "$SESSION")
 
 
+def test_a_file_that_cannot_be_written_is_told_in_a_line(toy, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"--out .*/missing/a\.gz: No such file or directory"):
+        call_command("session_dump", toy[0].create(), "--out", str(tmp_path / "missing" / "a.gz"))
+
+
 def test_a_session_comes_back_as_it_was_and_goes_on(toy, tmp_path: Path) -> None:
     client, engine = toy
     session = forked(client, engine, labels={"a": "b"}, on_truncated="close")

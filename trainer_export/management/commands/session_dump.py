@@ -42,5 +42,8 @@ class Command(BaseCommand):
             sys.stdout.buffer.write(data)
             return
         file = Path(out or f"{session_id.hex}.tito.gz")
-        file.write_bytes(data)
+        try:
+            file.write_bytes(data)
+        except OSError as error:
+            raise CommandError(f"--out {file}: {error.strerror}") from None
         self.stdout.write(f"{file}: {len(data)} bytes")
