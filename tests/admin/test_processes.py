@@ -3,7 +3,8 @@
 import io
 import urllib.request
 
-from django.core.management import call_command
+import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client
 
 from sessions_app.models import ProcessLease
@@ -26,6 +27,12 @@ def test_an_expired_lease_says_so(staff: Client, seeds: Seeds) -> None:
     latest.pk, latest.process, latest.expires_at = 5, "gone", latest.since
     latest.save(force_insert=True)
     assert ">expired</span>" in page(staff, "/admin/sessions_app/processlease/5/change/")
+
+
+@pytest.mark.parametrize("seconds", ["-1", "nan", "inf"])
+def test_an_age_that_is_none_settles_nothing(seconds: str) -> None:
+    with pytest.raises(CommandError, match="--older-than-s must be a number from 0 to"):
+        call_command("recover", "--older-than-s", seconds)
 
 
 def test_living_processes_are_counted(seeded: tuple[Server, Seeds]) -> None:

@@ -5,13 +5,15 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.db.models import DurationField, ExpressionWrapper, F
 from django.db.models.functions import Now
 
 from sessions_app.api.wiring import conninfo
 from sessions_app.models import ProcessLease
 from sessions_app.turns.recover import settle_dangling
+
+_LONGEST_S = 2**31
 
 
 class Command(BaseCommand):
@@ -37,6 +39,8 @@ class Command(BaseCommand):
             return
         older = options["older_than_s"]
         limit = settings.TITO.engine_timeout + 60 if older is None else older
+        if not 0 <= limit <= _LONGEST_S:
+            raise CommandError(f"--older-than-s must be a number from 0 to {_LONGEST_S}")
         lost = settle_dangling(conninfo(), limit)
         self.stdout.write(f"{lost} request(s) marked lost")
 
