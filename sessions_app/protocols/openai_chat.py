@@ -140,7 +140,7 @@ def read_messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     """`messages` as a list of objects with a role; it may be empty here."""
     messages = body.get("messages")
     if not isinstance(messages, list):
-        raise errors.InvalidMessages(f"messages must be a list, got {_kind(messages)}")
+        raise errors.InvalidMessages("messages must be a list")
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             raise errors.InvalidMessages(f"messages[{index}] must be an object, got {_kind(message)}")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sessions_app.errors import InvalidMessages
 from sessions_app.protocols.openai_chat import CHAT
 from tests.protocols.incoming import incoming, result
 
@@ -62,3 +63,9 @@ def test_on_the_references_path_the_reason_is_the_engines() -> None:
     request = CHAT.read(replace(arrived, arrival=replace(arrived.arrival, reference=True)))
     reply = CHAT.reply(result(CALLING, finish="length"), request)
     assert json.loads(reply)["choices"][0]["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize("body", ['{"messages": "x"}', '{"messages": null}', "{}"])
+def test_messages_that_are_no_list_are_refused_in_the_gateways_words(body: str) -> None:
+    with pytest.raises(InvalidMessages, match=r"^messages must be a list$"):
+        CHAT.read(incoming(body))
