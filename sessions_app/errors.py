@@ -399,6 +399,10 @@ class Paused(TitoError):
     retry_after_s = 5
 
 
+SHUT_DOWN = "the server shut down before the turn had ended"
+"""Why a turn was cancelled that took longer than a shutdown may."""
+
+
 class Draining(TitoError):
     """This process is shutting down."""
 

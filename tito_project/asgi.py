@@ -23,6 +23,7 @@ from sessions_app.api.wiring import build_profile, conninfo  # noqa: E402
 
 # The screens are loaded before anybody is served, not by the first who asks for one.
 from tito_project import urls as _urls  # noqa: E402, F401
+from tito_project.draining import drained_first  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,11 @@ async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISend
     if scope["type"] == "lifespan":
         await _live(receive, send)
         return
+    with runtime.answering():
+        await _answer(scope, receive, send)
+
+
+async def _answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     if scope["type"] == "http" and (found := direct.route(scope["path"])):
         await direct.serve(scope, receive, send, *found)
         return
@@ -47,6 +53,7 @@ async def _live(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         await send({"type": "lifespan.startup.failed", "message": str(error)})
         return
     await send({"type": "lifespan.startup.complete"})
-    await receive()
+    with drained_first(started.drain):
+        await receive()
     await runtime.stop(started)
     await send({"type": "lifespan.shutdown.complete"})

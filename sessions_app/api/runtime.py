@@ -9,12 +9,13 @@ import asyncio
 import gc
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sessions_app.api.rate import KeyLimiter, configured_limiter
-from sessions_app.errors import NotReady
+from sessions_app.errors import SHUT_DOWN, NotReady
 from sessions_app.store import leases
 from sessions_app.store.pool import LOST_CONNECTION, Database
 from sessions_app.telemetry.exporter import SpanExporter
@@ -32,6 +33,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _ALLOCATIONS_A_COLLECTION = 10_000
+_LAST_WORDS_S = 2.0
+"""For records and error events of turns that are given up at a shutdown."""
 
 
 @dataclass(slots=True)
@@ -48,6 +51,8 @@ class Runtime:
     lease: LeaseKeeper
     tasks: "set[asyncio.Task[Any]]" = field(default_factory=set)
     """Turns in progress, held so that a vanished client does not lose them."""
+    requests: "set[asyncio.Task[Any]]" = field(default_factory=set)
+    """What is being answered, turns and all else."""
     draining: bool = False
     limiter: KeyLimiter | None = None
     """None: keys may ask as often as they like."""
@@ -67,12 +72,26 @@ class Runtime:
             task.exception()  # seen: an abandoned failure is no "never retrieved" warning
 
     async def drain(self) -> None:
-        """Let the turns in progress end, within the configured limit."""
+        """Refuse new turns. What is in progress may end, within the configured limit; turns that have not
+        are given up, and their records and clients told. Asked a second time, it gives up at once.
+        """
+        limit_s = 0.0 if self.draining else self.configuration.drain_s
         self.draining = True
-        if self.tasks:
-            _, late = await asyncio.wait(set(self.tasks), timeout=self.configuration.drain_s)
-            if late:
-                logger.warning("%d turns were still generating at shutdown", len(late))
+        late = await _late(self.tasks | self.requests, limit_s)
+        turns = late & self.tasks
+        if turns:
+            logger.warning("%d turns were still generating at shutdown", len(turns))
+            for turn in turns:
+                turn.cancel(SHUT_DOWN)
+            await _late(late, _LAST_WORDS_S)
+
+
+async def _late(tasks: "set[asyncio.Task[Any]]", limit_s: float) -> "set[asyncio.Task[Any]]":
+    """Those that have not ended in time."""
+    if not tasks:
+        return set()
+    _, late = await asyncio.wait(tasks, timeout=limit_s)
+    return late
 
 
 _current: Runtime | None = None
@@ -83,6 +102,21 @@ def current() -> Runtime:
     if _current is None:
         raise NotReady("the server is starting")
     return _current
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """The current task answers a request: a shutdown waits for it."""
+    task = asyncio.current_task()
+    if _current is None or task is None:
+        yield
+        return
+    requests = _current.requests
+    requests.add(task)
+    try:
+        yield
+    finally:
+        requests.discard(task)
 
 
 async def start(

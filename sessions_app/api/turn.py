@@ -90,7 +90,7 @@ class TurnView(DirectView):
         waits = chat.stream or state.configuration.json_keepalive
         if not await sse.finished_within(work, every_s if waits else None):
             return self._waiting(work, chat, every_s)
-        result = work.result()
+        result = _result(state, work)
         if chat.stream:
             return event_stream(self.protocol.events(result, chat), result)
         body = self.protocol.reply(result, chat)
@@ -125,6 +125,13 @@ class TurnView(DirectView):
         if isinstance(error, errors.UpstreamStatus) and self.reference:
             return passed_through(error)
         return super().error_response(own_error(error))
+
+
+def _result(state: Runtime, work: "asyncio.Task[TurnResult]") -> TurnResult:
+    """Of a turn that has ended. Raises what ended it."""
+    if work.cancelled() and state.draining:
+        raise errors.Draining(errors.SHUT_DOWN)
+    return work.result()
 
 
 def arrival_of(state: Runtime, request: Request, protocol: WireProtocol, *, reference: bool) -> Arrival:

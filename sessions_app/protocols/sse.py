@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TypeVar
 
-from sessions_app.errors import TitoError
+from sessions_app.errors import SHUT_DOWN, Draining, TitoError
 from sessions_app.unexpected import whence
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ async def stream(
         await finished_within(work, every_s)
     try:
         pieces = list(events(work.result()))
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
         pieces = list(failure(_told(error)))
     for event in pieces:
         yield event
@@ -56,13 +56,15 @@ async def padded_json(
         await finished_within(work, every_s)
     try:
         reply = body(work.result())
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
         reply = failure(_told(error))
     yield reply
 
 
-def _told(error: Exception) -> TitoError:
+def _told(error: BaseException) -> TitoError:
     """What a client is told of a failure whose status is out already."""
+    if isinstance(error, asyncio.CancelledError):  # the turn; who reads this was not cancelled
+        return Draining(SHUT_DOWN)
     if isinstance(error, TitoError):
         return error
     logger.error("a turn failed behind keep-alives: %s", whence(error))

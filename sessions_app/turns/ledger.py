@@ -232,6 +232,8 @@ class _End:
     def of(cls, error: BaseException, state: str) -> Self:
         """`state`: of what nothing here expects. Its text names the kind of error alone."""
         if isinstance(error, asyncio.CancelledError):
+            if errors.SHUT_DOWN in error.args:
+                return cls("cancelled", errors.Draining.code, errors.SHUT_DOWN, errors.Draining.status)
             text = "the client left and TITO_ON_DISCONNECT is abort"
             return cls("cancelled", "cancelled", text, None)
         return cls(state, errors.TitoError.code, f"internal error: {type(error).__name__}", 500)

@@ -1,7 +1,6 @@
 """`manage.py serve`: the web server alone, against services that are already there."""
 
 import logging
-import math
 import socket
 import sys
 from argparse import SUPPRESS, ArgumentParser
@@ -25,6 +24,8 @@ logger = logging.getLogger("uvicorn")
 
 _KEEP_ALIVE_S = 75
 """Longer than clients keep idle connections, so that they close them and not we."""
+_LAST_BYTES_S = 5
+"""For what is still being answered when the turns in flight have ended (TITO_DRAIN_S)."""
 _HANG_S = 60
 """A process that does not answer its parent for so long is replaced."""
 
@@ -90,7 +91,7 @@ def _configuration(workers: int) -> uvicorn.Config:
         server_header=False,
         date_header=False,
         timeout_keep_alive=_KEEP_ALIVE_S,
-        timeout_graceful_shutdown=math.ceil(settings.TITO.drain_s),
+        timeout_graceful_shutdown=_LAST_BYTES_S,
         timeout_worker_healthcheck=_HANG_S,
     )
 
