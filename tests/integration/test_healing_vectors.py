@@ -1,7 +1,8 @@
 """Recorded conversations of the reference gateway, played against ours over HTTP.
 
-Bound are the prompt ids fed, the parsed replies in their protocol's shape, and the healer's counters. Ids of
-replies and calls, and the time of a reply, are counters of the recording.
+Bound are the prompt ids fed, the parsed replies in their protocol's shape, and the healer's counters; the
+samples are the gateway's records. Ids of replies and calls, and the time of a reply, are counters of the
+recording.
 """
 
 import json
@@ -64,9 +65,15 @@ def test_recorded_turns_are_served_alike(name: str, mode: str, tmp_path: Path, e
             response = play(client, engine, turn, key)
             session = response.headers.get("X-Tito-Session", session)
         metadata = client.get(f"/sessions/{session}").json()["metadata"]
+        asked = client.post(f"/sessions/{session}/samples", json={}, headers={"Accept": "application/json"})
+        samples = asked.json()["samples"]
     if mode == "linear_reset":
         assert metadata["linear_healer"] == ZEROS | run["healer_cumulative_counters"]
-    assert len(metadata["tree"]["leaves"]) == len(run["finished"][0]["records"])
+    records = run["finished"][0]["records"]
+    assert len(metadata["tree"]["leaves"]) == len(records)
+    assert [trained(sample) for sample in samples] == [
+        (one["token_ids"], one["loss_mask"], one["logprobs"], one["response"]) for one in records
+    ]
 
 
 def play(client: httpx.Client, engine: FakeEngine, turn: dict[str, Any], key: str) -> httpx.Response:
@@ -89,6 +96,12 @@ def play(client: httpx.Client, engine: FakeEngine, turn: dict[str, Any], key: st
     else:
         assert assembled(response.text) == assembled(wanted["text"])
     return response
+
+
+def trained(sample: dict[str, Any]) -> tuple[Any, ...]:
+    """What a trainer computes on, in the order of a record."""
+    logprobs = [round(value, 4) for value in sample["rollout_log_probs"]]
+    return sample["tokens"], sample["loss_mask"], logprobs, sample["response"]
 
 
 def comparable(value: Any) -> Any:

@@ -101,7 +101,9 @@ def _turns(stored: StoredSession, continues: dict[int, int]) -> tuple[Turn, ...]
 
 
 def _cut_continuation(session: SessionRow) -> CutContinuation:
-    return CutContinuation.CLOSE if session.on_truncated == "close" else CutContinuation.JOIN
+    """Without healing the template closes every turn of its render, cut ones too."""
+    closed = session.on_truncated == "close" or not session.healing
+    return CutContinuation.CLOSE if closed else CutContinuation.JOIN
 
 
 def _turn(
