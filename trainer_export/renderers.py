@@ -16,9 +16,9 @@ from sessions_app.turns.profiles import DEFAULT_PROFILE
 def profile_renderer(name: str) -> Renderer:
     """The renderer of a profile. Raises InvalidArgument where it cannot be built. Slow at first."""
     try:
-        row = (
-            mirrored_default() if name == DEFAULT_PROFILE else ModelProfile.objects.filter(name=name).first()
-        )
+        row = ModelProfile.objects.filter(name=name).first()
+        if row is None and name == DEFAULT_PROFILE:
+            row = mirrored_default()  # no server has started here yet
     finally:
         connection.close()
     if row is None:

@@ -1,5 +1,5 @@
 """Builds a profile from its row. The environment wins over the row `default` at each start and pins what
-it sets.
+it sets; what it no longer sets goes back to its default.
 """
 
 import logging
@@ -90,11 +90,14 @@ def renderer_of(configuration: Configuration) -> Renderer:
 
 
 def mirrored_default() -> ModelProfile:
-    """The row `default`, with everything the environment sets."""
+    """The row `default`, with everything the environment sets; what it set at an earlier start and sets no
+    more is as if it never had been. For servers that start: others would undo what their server was told.
+    """
     configuration: Configuration = settings.TITO
     row, created = ModelProfile.objects.get_or_create(name=DEFAULT_PROFILE)
     pinned = [column for column, variable in _PINNED_BY.items() if variable in configuration.pinned]
-    columns = list(_PINNED_BY) if created else pinned
+    known = {*pinned, *row.pinned.split(",")}
+    columns = [column for column in _PINNED_BY if created or column in known]
     wanted = {column: _stored(getattr(configuration, column)) for column in columns} | {
         "pinned": ",".join(pinned)
     }

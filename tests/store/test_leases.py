@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 
-from sessions_app.api.wiring import mirrored_default
+from sessions_app.models import ModelProfile
 from sessions_app.store import leases, records, sessions
 from sessions_app.store.leases import Lease
 from sessions_app.store.pool import Transaction
@@ -101,7 +101,7 @@ def new_session() -> NewSession:
 
 def _store_default_profile() -> None:
     try:
-        mirrored_default()
+        ModelProfile.objects.get_or_create(name="default")
     finally:
         connection.close()
 
