@@ -175,6 +175,14 @@ def test_with_given_services_none_is_embedded_and_a_token_is_made(folder: Path) 
         assert up.end(signal.SIGTERM) == 0
 
 
+def test_an_engine_that_does_not_answer_is_told_where_it_is_named(folder: Path) -> None:
+    given = {"DATABASE_URL": settings.DATABASE_URL, "REDIS_URL": settings.REDIS_URL}
+    engine = {"TITO_BACKEND": "sglang", "TITO_BACKEND_URL": "http://127.0.0.1:9"}
+    with Up(folder, environment=clean_environment(**given, **engine)) as up:
+        up.ready()
+        assert "sglang at http://127.0.0.1:9\n            (not ready: no engine answers)\n" in up.text()
+
+
 def _run_snippet(up: Up) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", up.snippet()]
     environment = clean_environment()

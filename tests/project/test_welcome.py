@@ -9,6 +9,7 @@ PLAIN = Welcome(
     base="http://127.0.0.1:8000",
     home=Path("/h"),
     engine="demo engine",
+    engine_trouble=None,
     admin_password=None,
     admin_token_file=None,
     token_required=False,
@@ -19,6 +20,11 @@ PLAIN = Welcome(
 def test_the_password_is_shown_when_it_was_just_made() -> None:
     assert "password" not in PLAIN.text()
     assert "password s3cret\n" in replace(PLAIN, admin_password="s3cret").text()
+
+
+def test_an_engine_that_is_not_ready_is_told() -> None:
+    assert "not ready" not in PLAIN.text()
+    assert "(not ready: no engine answers)\n" in replace(PLAIN, engine_trouble="no engine answers").text()
 
 
 def test_the_program_is_a_program_in_every_mode() -> None:

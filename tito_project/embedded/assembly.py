@@ -12,7 +12,7 @@ from django.conf import settings
 from tito_project.configuration import Configuration
 from tito_project.embedded.errors import ServiceError
 from tito_project.embedded.first_run import check_given_services, create_admin, migrate
-from tito_project.embedded.listening import accepts, base_url, free_port, healthy, port_of
+from tito_project.embedded.listening import accepts, base_url, engine_trouble, free_port, healthy, port_of
 from tito_project.embedded.parts import Parts
 from tito_project.embedded.places import Places
 from tito_project.embedded.postgres import EmbeddedPostgres
@@ -106,7 +106,11 @@ class Assembly:
         given = "TITO_ADMIN_TOKEN" in configuration.pinned
         token_file = self.places.home / "admin-token" if required and not given else None
         unreachable = not is_loopback(configuration.bind) and set(settings.ALLOWED_HOSTS) <= LOOPBACK_HOSTS
-        return Welcome(self._base(), self.places.home, engine, password, token_file, required, unreachable)
+        ours = (self.engine or configuration.backend) in ("demo", "local")
+        trouble = None if ours else engine_trouble(self._base(), settings.ALLOWED_HOSTS)
+        return Welcome(
+            self._base(), self.places.home, engine, trouble, password, token_file, required, unreachable
+        )
 
 
 def _bundled_model(home: Path) -> str:

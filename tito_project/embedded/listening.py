@@ -1,9 +1,12 @@
 """Ports and addresses: bound before anything is started, so that a busy port costs nothing but one line."""
 
+import json
 import socket
+import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Any
 
 from tito_project.embedded.errors import ServiceError
 
@@ -57,12 +60,28 @@ def base_url(bind: str, port: int) -> str:
 
 def healthy(base: str, allowed_hosts: Sequence[str]) -> bool:
     """True if `/health` answers 200, asked by a name the server accepts and past any proxy."""
-    request = urllib.request.Request(f"{base}/health")
-    name = allowed_hosts[0].lstrip(".") if allowed_hosts else "*"
-    if name != "*":
-        request.add_header("Host", name)
     try:
-        with _OPENER.open(request, timeout=_HEALTH_S) as reply:
+        with _asked(f"{base}/health", allowed_hosts) as reply:
             return bool(reply.status == HTTPStatus.OK)
     except OSError:
         return False
+
+
+def engine_trouble(base: str, allowed_hosts: Sequence[str]) -> str | None:
+    """What `/ready` says of an engine that is not; None also where it says nothing in time."""
+    try:
+        _asked(f"{base}/ready", allowed_hosts).close()
+    except urllib.error.HTTPError as error:
+        said = json.load(error).get("parts", {}).get("engine", "ok")
+        return None if said == "ok" else str(said)
+    except OSError:
+        pass
+    return None
+
+
+def _asked(url: str, allowed_hosts: Sequence[str]) -> Any:
+    request = urllib.request.Request(url)
+    name = allowed_hosts[0].lstrip(".") if allowed_hosts else "*"
+    if name != "*":
+        request.add_header("Host", name)
+    return _OPENER.open(request, timeout=_HEALTH_S)

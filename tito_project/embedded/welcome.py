@@ -28,6 +28,8 @@ class Welcome:
     base: str
     home: Path
     engine: str
+    engine_trouble: str | None
+    """Why an engine of yours is not ready."""
     admin_password: str | None
     """Set once, when the account was just made."""
     admin_token_file: Path | None
@@ -46,13 +48,16 @@ class Welcome:
             f"\nTITO is ready.\n"
             f"  Base URL  {self.base}\n"
             f"  Admin     {self.base}/admin/{self._account()}\n"
-            f"  Engine    {self.engine}\n"
+            f"  Engine    {self.engine}{self._trouble()}\n"
             f"  Home      {self.home} (data and logs)\n"
             f"  Demo      manage.py demo --base-url {self.base}, from another terminal: agents to look at\n"
             f"{_NAMES_HINT if self.unreachable_names else ''}"
             f"\nTry it from another terminal (this Python, or pip install openai):\n\n{self.snippet()}\n"
             f"Ctrl-C stops everything.\n"
         )
+
+    def _trouble(self) -> str:
+        return f"\n            (not ready: {self.engine_trouble})" if self.engine_trouble else ""
 
     def _account(self) -> str:
         if self.admin_password is None:
