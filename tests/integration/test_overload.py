@@ -5,7 +5,8 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import cycle
 from urllib.parse import urlsplit
 
 import pytest
@@ -102,15 +103,14 @@ def impatient(django_db_setup, django_db_blocker, tmp_path_factory) -> Iterator[
         yield pair
 
 
-@pytest.mark.parametrize(
-    "begun",
-    [
-        b"",
-        b"POST /sessions HTTP/1.1\r\nHost: localh",
-        b"POST /sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
-    ],
-    ids=["nothing", "half a header", "half a body"],
-)
+BEGUN = {
+    "nothing": b"",
+    "half a header": b"POST /sessions HTTP/1.1\r\nHost: localh",
+    "half a body": b"POST /sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+}
+
+
+@pytest.mark.parametrize("begun", BEGUN.values(), ids=list(BEGUN))
 def test_a_request_that_does_not_arrive_is_hung_up_on(impatient, begun: bytes) -> None:
     client, _ = impatient
     with connected(client) as connection:
@@ -120,6 +120,18 @@ def test_a_request_that_does_not_arrive_is_hung_up_on(impatient, begun: bytes) -
         assert time.monotonic() - started < PATIENCE_S + 3
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert answer.endswith(b"}")
+
+
+def test_a_crowd_of_them_holds_up_nobody_and_is_hung_up_on(impatient) -> None:
+    client, engine = impatient
+    with ExitStack() as crowd:
+        half_open = [crowd.enter_context(connected(client)) for _ in range(300)]
+        for connection, begun in zip(half_open, cycle(BEGUN.values())):
+            connection.sendall(begun)
+        engine.script(Reply([100, 2], message=says("ab")))
+        assert client.chat(client.create(), [user("hello")]).status == 200
+        answers = [all_of(connection) for connection in half_open]
+    assert {answer.partition(b"\r\n")[0] for answer in answers} == {b"HTTP/1.1 408 Request Timeout"}
 
 
 def test_a_body_that_trickles_in_is_not_waited_for(impatient) -> None:
@@ -160,11 +172,12 @@ def test_a_generation_may_take_longer_than_a_request_may(impatient) -> None:
     assert client.chat(client.create(), [user("hello")]).status == 200
 
 
-def test_a_client_that_reads_nothing_is_dropped(impatient) -> None:
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_client_that_reads_nothing_is_dropped(impatient, stream: bool) -> None:
     client, engine = impatient
     session = client.create()
     engine.script(Reply([1097, 2], message=says("a" * 16_000_000)))
-    body = json.dumps({"messages": [user("hello")]})
+    body = json.dumps({"messages": [user("hello")], "stream": stream})
     with connected(client) as connection:
         connection.sendall(
             f"POST /sessions/{session}/v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
