@@ -42,6 +42,9 @@ class ImpatientProtocol(HttpToolsProtocol):
             if self._idle():
                 self.transport.write(_LARGE)
             self.transport.close()
+        elif self._idle() and not self.transport.is_closing():
+            # Between two requests uvicorn takes empty lines, and what is left of a body, for a sign of life.
+            self._expect_request()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The first request is due."""

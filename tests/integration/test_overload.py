@@ -191,3 +191,12 @@ def test_a_client_that_reads_nothing_is_dropped(impatient, stream: bool) -> None
             received = 0
     assert received < 16_000_000
     assert client.call("GET", "/health").status == 200
+
+
+def test_a_connection_that_is_kept_by_empty_lines_is_hung_up_on(impatient) -> None:
+    client, _ = impatient
+    with connected(client) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(b"\r\n")
+        all_of(connection)  # fails where nothing comes in its 10 s
