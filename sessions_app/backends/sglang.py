@@ -15,7 +15,7 @@ from sessions_app.backends.dispatch import Answer, Dispatcher
 from sessions_app.backends.flags import EngineFlags
 from sessions_app.backends.headers import ROUTING_KEY
 from sessions_app.backends.http_backend import HttpBackend
-from sessions_app.backends.sglang_reply import common_fields, completion_tokens, meta_info, sampled
+from sessions_app.backends.sglang_reply import common_fields, meta_info, sampled
 from sessions_app.rendering.protocol import Ids
 
 
@@ -92,7 +92,7 @@ def read_chat(answer: Answer, request: GenerationRequest, vocab_size: int) -> Ge
 
 def _check_count(meta: dict[str, Any]) -> None:
     """`completion_tokens` is the length of the logprob list; the reference's text."""
-    counted = completion_tokens(meta)
+    counted = validation.required(meta, "completion_tokens", "meta_info.completion_tokens")
     entries = meta["output_token_logprobs"]
     if isinstance(entries, list):
         validation.counted(len(entries), "output_token_logprobs", counted)

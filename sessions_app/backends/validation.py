@@ -22,19 +22,7 @@ NULL_CONTENT = (
 _BRANCH_HINT = (
     "Please check whether you use the correct SGLang branch which has fix the tokenizer batch decode issue."
 )
-_FINISH_REASONS = {
-    "stop": "stop",
-    "eos": "stop",
-    "stop_sequence": "stop",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "length",
-    "max_tokens": "length",
-    "abort": "abort",
-    "cancelled": "abort",
-    "content_filter": "content_filter",
-    "error": "error",
-}
+_FINISH_REASONS = frozenset({"stop", "tool_calls", "length", "abort", "content_filter", "error"})
 
 
 def json_object(value: object, name: str) -> dict[str, Any]:
@@ -75,8 +63,10 @@ def optional_text(value: object, name: str) -> str | None:
 
 
 def finish_reason(raw: str | None) -> str:
-    """The normalised reason: stop, tool_calls, length, abort, content_filter, error; "" for null."""
-    return "" if raw is None else _FINISH_REASONS.get(raw, "error")
+    """The normalised reason: "" for null, `error` for a word that is none of the known ones, so that only
+    `length` closes a path and only `stop` and `tool_calls` complete a turn.
+    """
+    return "" if raw is None else raw if raw in _FINISH_REASONS else "error"
 
 
 def ids(values: object, name: str, vocab_size: int) -> Ids:
@@ -118,8 +108,8 @@ def sampled_pairs(entries: object, name: str, vocab_size: int) -> tuple[Ids, Log
     )
 
 
-def counted(length: int, name: str, completion_tokens: int) -> None:
-    """As many ids as the engine counted; the reference's text."""
+def counted(length: int, name: str, completion_tokens: object) -> None:
+    """As many ids as the engine counted; the reference's text, whatever stands in the place of the count."""
     if length != completion_tokens:
         raise errors.UpstreamTokenCountMismatch(
             f"invalid chat completion response: len({name})={length} !="

@@ -194,6 +194,35 @@ async def test_usage_that_counts_otherwise_is_refused():
             await generate(engine)
 
 
+@pytest.mark.parametrize(("told", "shown"), [(None, "None"), ("2", "2"), (3, "3")])
+async def test_a_count_that_is_not_the_lists_length_is_told_in_the_references_words(told, shown):
+    async with FakeEngine() as engine:
+        engine.script(Status(200, {}, _with_token_ids([104, 258], meta={"completion_tokens": told})))
+        with pytest.raises(errors.UpstreamTokenCountMismatch) as caught:
+            await generate(engine)
+    assert str(caught.value).startswith(
+        "invalid chat completion response:"
+        f" len(output_token_logprobs)=2 != completion_tokens={shown}. Please check"
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "normal"),
+    [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("abort", "abort"),
+        (None, ""),
+        *((word, "error") for word in ("function_call", "max_tokens", "eos", "cancelled", "LENGTH", "")),
+    ],
+)
+async def test_only_the_known_words_end_a_turn_as_they_say(raw, normal):
+    async with FakeEngine() as engine:
+        engine.script(Status(200, {}, _with_token_ids([104, 258], {"finish_reason": raw})))
+        done = await generate(engine)
+    assert (done.finish_reason, done.raw_finish_reason) == (normal, raw)
+
+
 @pytest.mark.parametrize("place", ["top", "choice"])
 async def test_replay_payloads_of_newer_builds_are_taken_from_sglext(place):
     rows = np.arange(6, dtype="<i4").tobytes()
