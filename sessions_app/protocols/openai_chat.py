@@ -1,7 +1,7 @@
 """OpenAI Chat Completions: request to ChatRequest, result to reply or to the two events of a stream.
 
 Messages stay as the client sent them. Checked here: the shape of the body and of its messages; whether
-they can be continued or rendered is the turn's business.
+they can be continued or rendered is the turn's business, on the reference's path their roles too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -124,6 +124,8 @@ def read_request(arrival: Arrival, value: Any) -> ChatRequest:
         raise errors.BadRequest(f"the body must be a JSON object, got {_kind(value)}")
     body = {name: item for name, item in value.items() if name not in ("stream", "stream_options")}
     messages = read_messages(body)
+    if not arrival.reference:
+        _check_roles(messages)
     check_refused_fields(body)
     return ChatRequest(
         arrival=arrival,
@@ -137,16 +139,23 @@ def read_request(arrival: Arrival, value: Any) -> ChatRequest:
 
 
 def read_messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """`messages` as a list of objects with a role; it may be empty here."""
+    """`messages` as a list of objects; it may be empty here."""
     messages = body.get("messages")
     if not isinstance(messages, list):
         raise errors.InvalidMessages("messages must be a list")
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             raise errors.InvalidMessages(f"messages[{index}] must be an object, got {_kind(message)}")
+    return messages
+
+
+def _check_roles(messages: list[dict[str, Any]]) -> None:
+    """On the reference's path a message may lack its role: the template decides, or the check of appended
+    roles.
+    """
+    for index, message in enumerate(messages):
         if not isinstance(message.get("role"), str) or not message["role"]:
             raise errors.InvalidMessages(f"messages[{index}] has no role")
-    return messages
 
 
 def check_refused_fields(body: Mapping[str, Any]) -> None:

@@ -31,7 +31,7 @@ from sessions_app.store.values import AttachRow, NodeRow, PathMessage, SessionSe
 
 _NEWEST = 16
 """Candidate prefixes tried first; the deepest match is nearly always among the last few."""
-NEVER_A_REPLY = frozenset({"user", "system", "developer", "tool"})
+NEVER_A_REPLY = ("user", "system", "developer", "tool")
 """Roles whose prefixes are not looked up. A reply of such a role gets no key, so that it is walked to."""
 
 

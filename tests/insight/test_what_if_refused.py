@@ -1,6 +1,7 @@
 """Requests that a policy refused are replayed too: refused again in the same world, served in some others."""
 
 import json
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -106,3 +107,16 @@ def test_replaying_changes_nothing(refused: Conversation) -> None:
     before = list(Record.objects.filter(session_id=refused.id).values()), Node.objects.count()
     replayed(refused, policy="tree")
     assert (list(Record.objects.filter(session_id=refused.id).values()), Node.objects.count()) == before
+
+
+def test_a_role_that_is_no_text_is_refused_where_its_message_would_be_appended(
+    seeded: tuple[Server, Seeds],
+) -> None:
+    talk = seeded[0].session(history_policy="tree")
+    reply = talk.turn([user("Add 2 and 3.")], "", calls=[call('{"a": 2, "b": 3}')])
+    respelled = {**reply, "tool_calls": [call('{"b":3,"a":2}')]}
+    talk.turn([user("Add 2 and 3."), respelled, {"role": ["tool"], "content": "5"}], "Five.")
+    own = own_settings(Session.objects.get(pk=talk.id), settings.TITO.max_rollback)
+    setup = setup_of(own, Changes(matcher="loose_tool_call"), BUILT_IN_PROFILES)
+    found = replay(load_requests(UUID(talk.id)).asked, replace(setup, append_roles=frozenset({"tool"})))
+    assert [placed.refused for placed in found.placed] == [None, "role_not_appendable"]

@@ -141,6 +141,23 @@ def test_roles_of_a_first_turn_are_the_templates_business(pair: Pair) -> None:
     assert attach(talk.send([{"role": "narrator", "content": "x"}]))[0] == "rollback"
 
 
+def test_a_message_without_a_role_begins_a_session_but_is_not_appended(pair: Pair) -> None:
+    talk = Talk(pair)
+    for odd in ({"content": "x"}, {"role": None, "content": "x"}, {"role": ["user"], "content": "x"}):
+        assert talk.send([odd, user("one")]).status == 200
+        history = [odd, user("one"), says("yes"), odd]
+        text = talk.refused(history, 400, "role_not_appendable")
+        assert text.startswith(f"appended message at index 3 has role={odd.get('role')!r}, allowed=")
+
+
+def test_a_reply_with_an_odd_role_is_stored_and_replayed(pair: Pair) -> None:
+    for role in (None, "", 3, ["assistant"], {"a": 1}):
+        talk, reply = Talk(pair), {"role": role, "content": "odd"}
+        talk.engine.script(Reply([30, 31], message=reply))
+        assert reply_of(talk.client.chat(talk.session, [user("one")])) == reply
+        assert attach(talk.send([user("one"), reply, user("two")])) == ("append", "0", None)
+
+
 def test_only_one_generation_may_be_discarded(pair: Pair) -> None:
     talk = Talk(pair)
     for text in ("one", "two", "three"):

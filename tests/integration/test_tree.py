@@ -121,13 +121,20 @@ def test_a_role_that_cannot_be_appended_is_refused_before_the_tree_moves(pair: P
     talk.turn("one")
     talk.turn("two")
     text = "; the selected TITO fixed template does not support appending this role"
-    for role in ("system", "developer", "narrator"):
+    for role in ("system", "developer", "narrator", None, "", 3, ["user"]):
         said = talk.refused([*talk.history[:2], {"role": role, "content": "x"}], 400, "role_not_appendable")
         assert said == (
             f"appended message role={role!r} not allowed (allowed=['assistant', 'tool', 'user']){text}"
         )
     assert attach(talk.send([SYSTEM, user("one")])) == ("fork", None, "system_changed")
     assert attach(talk.turn("three")) == ("append", "1", None)
+
+
+def test_a_path_that_begins_without_a_role_goes_on(pair: Pair) -> None:
+    for odd in ({"content": "x"}, {"role": ["user"], "content": "x"}):
+        talk = Talk(pair)
+        assert talk.send([odd]).status == 200
+        assert attach(talk.send([odd, says("yes"), user("two")])) == ("append", "0", None)
 
 
 def test_an_empty_history_is_refused_at_any_time(pair: Pair) -> None:

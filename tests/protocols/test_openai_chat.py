@@ -36,6 +36,15 @@ def test_on_the_references_path_the_template_decides() -> None:
     assert CHAT.read(arrived).messages[0]["role"] == "developer"
 
 
+@pytest.mark.parametrize("message", ['{"content": "x"}', '{"role": null}', '{"role": ""}', '{"role": 3}'])
+def test_only_on_the_references_path_may_a_message_lack_its_role(message: str) -> None:
+    arrived = incoming(f'{{"messages": [{message}]}}')
+    with pytest.raises(InvalidMessages, match=r"messages\[0\] has no role"):
+        CHAT.read(arrived)
+    reference = replace(arrived, arrival=replace(arrived.arrival, reference=True))
+    assert CHAT.read(reference).messages == [json.loads(message)]
+
+
 CALL = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
 CALLING = {"role": "assistant", "content": "", "tool_calls": [CALL]}
 

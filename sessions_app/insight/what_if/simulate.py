@@ -174,7 +174,8 @@ def _refuses_role(forest: GrowingForest, setup: Setup, asked: Request, keys: Key
     if setup.append_roles is None or decided.attach is None or setup.policy == "linear":
         return False
     new = asked.messages[forest.reached(forest.nodes[decided.attach], asked.messages, keys) :]
-    return not all(message.get("role") in setup.append_roles for message in new)
+    roles = [message.get("role") for message in new]
+    return not all(isinstance(role, str) and role in setup.append_roles for role in roles)
 
 
 def _attached(
