@@ -2,6 +2,7 @@
 """Command line of TITO: `manage.py up` runs everything, `manage.py help` lists the rest."""
 
 import os
+import signal
 import sys
 
 try:
@@ -27,6 +28,9 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except (ImproperlyConfigured, ServiceError) as error:
         sys.exit(f"tito: {error}")
+    except KeyboardInterrupt:
+        sys.stderr.write("tito: interrupted\n")
+        sys.exit(128 + signal.SIGINT)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """`manage.py export_samples`: formats, shapes, filters, reports, and what cannot be done."""
 
 import hashlib
+import io
 import json
 import re
 import uuid
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError
+from django.core.management import CommandError, call_command
 
 from tests.client import reply_of, user
 from tests.exports.exporting import export, linear, rows, shards, visible
@@ -320,6 +321,22 @@ def test_the_job_that_rerun_and_diff_ask_for_is_told_beside_the_report(toy, tmp_
     assert told[2] == str(tmp_path / "one")
     export(tmp_path / "two", "--rerun", told[1])
     assert visible(tmp_path / "one") == visible(tmp_path / "two")
+
+
+def test_an_interrupted_export_says_how_to_go_on(
+    toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    session = linear(*toy)
+    with monkeypatch.context() as patched:
+        patched.setattr("trainer_export.management.commands.export_samples.look_at", interrupted)
+        with pytest.raises(CommandError, match=r"interrupted: --resume [0-9a-f]{32}") as told:
+            export(tmp_path, sessions=[session])
+    assert not list(tmp_path.iterdir())
+    call_command("export_samples", "--resume", str(told.value).split()[2], stdout=io.StringIO())
+    assert len(rows(tmp_path)) == 1
 
 
 def test_another_export_in_the_folder_is_never_overwritten(toy, tmp_path: Path) -> None:

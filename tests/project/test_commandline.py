@@ -2,6 +2,7 @@
 
 import pytest
 
+import manage
 from tito_project.commandline import options_into_environment
 
 
@@ -19,3 +20,17 @@ def test_other_commands_and_missing_values_change_nothing(arguments: list[str]) 
     environment: dict[str, str] = {}
     options_into_environment(arguments, environment)
     assert environment == {}
+
+
+def test_ctrl_c_in_any_command_is_a_line_and_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(arguments: list[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(manage, "execute_from_command_line", interrupted)
+    monkeypatch.setattr("sys.argv", ["manage.py", "help"])
+    with pytest.raises(SystemExit) as left:
+        manage.main()
+    assert left.value.code == 130
+    assert capsys.readouterr().err == "tito: interrupted\n"

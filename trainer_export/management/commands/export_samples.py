@@ -110,9 +110,12 @@ class Command(BaseCommand):
             def advance(sessions: int, tokens: int, total: int) -> None:
                 bar.update(task, advance=sessions, total=total)
 
-            job = look_at(
-                conninfo(), settings.TITO, profile_renderer, job_id, progress=advance, patient=False
-            )
+            try:
+                job = look_at(
+                    conninfo(), settings.TITO, profile_renderer, job_id, progress=advance, patient=False
+                )
+            except KeyboardInterrupt:
+                raise CommandError(f"interrupted: --resume {job_id.hex} goes on, or a worker does") from None
         return _ended(job, job_id)
 
     def _diff(self, one: str, other: str) -> None:
