@@ -24,6 +24,7 @@ from sessions_app.errors import (
 from sessions_app.history.causes import AttachKind, Cause
 from sessions_app.history.classify import classify
 from sessions_app.history.differences import VALUE_BYTES, first_difference, looser_matcher
+from sessions_app.history.nearness import nearness
 from sessions_app.history.passing import counted, steady
 from sessions_app.history.walk import match_length
 from sessions_app.rendering.protocol import RendererRefused
@@ -163,9 +164,7 @@ async def changed_head(db: Executor, session_id: UUID, head: Head) -> Cause | No
 async def find_closest(
     db: Executor, session_id: UUID, history: History, attachment: Attachment
 ) -> Closest | None:
-    """The path that shares most leading messages with a request: the active one, or one beside the attach
-    point.
-    """
+    """The path that a request comes nearest to: the active one, or one beside the attach point."""
     if attachment.active is not None:
         node = attachment.active
         return Closest(node, node.seq, await _path_messages(db, session_id, node.seq))
@@ -187,7 +186,7 @@ async def _closest_of(
     matcher = history.matcher
     suffix = counted(history.messages[offset:], matcher)
     told = {seq: counted(delta, matcher) for seq, delta in deltas.items()}
-    return max(siblings, key=lambda node: (match_length(told[node.seq], suffix, matcher), node.seq))
+    return max(siblings, key=lambda node: (nearness(told[node.seq], suffix, matcher), node.seq))
 
 
 async def _path_messages(db: Executor, session_id: UUID, seq: int) -> list[dict[str, Any]]:

@@ -88,6 +88,19 @@ def test_an_event_names_the_first_difference_and_the_matcher_that_would_have_mat
     assert served[event.token_index] != talk.fed[event.token_index]
 
 
+def test_of_two_replies_to_one_request_the_event_compares_with_the_one_that_was_replayed(pair: Pair) -> None:
+    talk = Talk(pair)
+    again = {**CALL, "id": "d"}
+    for call in (CALL, again):
+        talk.engine.script(Reply([30, 31], message=says("", tool_calls=[call])))
+        talk.client.chat(talk.session, [user("one")])
+    respelled = {**CALL, "function": {"name": "f", "arguments": '{"b": 2, "a": 1}'}}
+    talk.send([user("one"), says("", tool_calls=[respelled]), user("two")])
+    event = HistoryEvent.objects.get(session_id=talk.session, node_seq=2)
+    assert (event.compared_seq, event.cause) == (0, "tool_arguments_spelling")
+    assert (event.message_index, event.looser_matcher) == (1, "loose_tool_call")
+
+
 @pytest.mark.parametrize("policy", ["tree", "rollback", "linear"])
 def test_of_a_retry_the_missing_reply_is_the_difference(pair: Pair, policy: str) -> None:
     talk = Talk(pair, history_policy=policy)

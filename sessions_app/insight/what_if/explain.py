@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sessions_app.history.causes import Cause
 from sessions_app.history.classify import classify
+from sessions_app.history.nearness import Nearness, nearness
 from sessions_app.history.passing import counted
 from sessions_app.history.policies import Position
 from sessions_app.history.walk import match_length
@@ -90,13 +91,13 @@ def _canonical(tools: str | None) -> str | None:
 
 
 def _closest(forest: GrowingForest, asked: Request, keys: Keys, decided: Position) -> Grown | None:
-    """The leaf of the path beside the attach point that shares most leading messages with the request."""
+    """The leaf of the path beside the attach point that the request comes nearest to."""
     siblings: Sequence[int] = forest.children.get(decided.attach, [])[-_COMPARED:]
     if not siblings:
         return None
     rest = counted(asked.messages[_reached(forest, asked, keys, decided) :], forest.matcher)
 
-    def shared(seq: int) -> int:
-        return match_length(counted(forest.nodes[seq].delta, forest.matcher), rest, forest.matcher)
+    def near(seq: int) -> Nearness:
+        return nearness(counted(forest.nodes[seq].delta, forest.matcher), rest, forest.matcher)
 
-    return forest.newest_leaf(max(siblings, key=lambda seq: (shared(seq), seq)))
+    return forest.newest_leaf(max(siblings, key=lambda seq: (near(seq), seq)))
