@@ -64,15 +64,24 @@ def refusal(server: WebProcess) -> Answer:
     """What a request on a new connection is told once the process drains."""
 
     def refused() -> Answer | None:
+        answer = server.client.call("POST", "/v1/chat/completions", REQUESTS["chat"][1])
+        return answer if answer.code == "draining" else None
+
+    def unready() -> bool:
         answer = server.client.call("GET", "/ready", timeout=20)
-        return answer if answer.json["draining"] else None
+        return (answer.status, answer.json["draining"]) == (503, True)
 
-    assert eventually(refused, 20).status == 503
-    return server.client.call("POST", "/v1/chat/completions", REQUESTS["chat"][1])
+    told: Answer = eventually(refused, 20)
+    assert eventually(unready, 20)
+    return told
 
 
-def test_streams_end_whole_and_who_comes_meanwhile_is_told_to_come_again(tmp_path) -> None:
-    with FakeEngine() as engine, web_processes(1, impatient(tmp_path, engine, "30")) as (server,):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_streams_end_whole_and_who_comes_meanwhile_is_told_to_come_again(tmp_path, workers: int) -> None:
+    with (
+        FakeEngine() as engine,
+        web_processes(1, impatient(tmp_path, engine, "30"), workers) as (server,),
+    ):
         gate = threading.Event()
         engine.script(*[Reply([100, 2], message=says("ab"), gate=gate)] * len(REQUESTS))
         streams = {protocol: begun(server, protocol) for protocol in REQUESTS}

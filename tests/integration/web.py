@@ -36,13 +36,22 @@ def free_port() -> int:
 class WebProcess:
     """One `manage.py serve`."""
 
-    def __init__(self, environment: dict[str, str], open_files: int | None = None) -> None:
-        """`open_files`: the limit that its shell would set."""
+    def __init__(self, environment: dict[str, str], open_files: int | None = None, workers: int = 1) -> None:
+        """`open_files`: the limit that its shell would set. `workers`: behind one port."""
         self.port = free_port()
         self.client = Client(f"http://127.0.0.1:{self.port}")
         shell = ["sh", "-c", 'ulimit -Sn "$0" && exec "$@"', str(open_files)] if open_files else []
         self._process = subprocess.Popen(
-            [*shell, sys.executable, "manage.py", "serve", "--port", str(self.port)],
+            [
+                *shell,
+                sys.executable,
+                "manage.py",
+                "serve",
+                "--port",
+                str(self.port),
+                "--workers",
+                str(workers),
+            ],
             cwd=ROOT,
             env={**os.environ, "DATABASE_URL": database_url(), **environment},
             stdout=subprocess.DEVNULL,
@@ -89,9 +98,9 @@ class WebProcess:
 
 
 @contextmanager
-def web_processes(count: int, environment: dict[str, str]) -> Iterator[list[WebProcess]]:
-    """Several web processes at once."""
-    processes = [WebProcess(environment) for _ in range(count)]
+def web_processes(count: int, environment: dict[str, str], workers: int = 1) -> Iterator[list[WebProcess]]:
+    """Several web servers at once, of so many processes each."""
+    processes = [WebProcess(environment, workers=workers) for _ in range(count)]
     try:
         for process in processes:
             process.wait_ready()
