@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Q
 
-from sessions_app.models import DriftFinding, Session
+from sessions_app.models import DriftFinding
 
 OUTCOMES = ("same", "expected", "defect", "unknown")
 TYPES = ("special_token_count", "special_token_type", "assistant_text", "non_assistant_text")
@@ -71,28 +71,6 @@ def load_groups() -> list[tuple[DriftGroup, DriftCounts]]:
         (DriftGroup(**{name: row[column] for name, column in columns.items()}), _counts(row))
         for row in rows.order_by("-n", *columns.values())
     ]
-
-
-def load_reasons() -> dict[str, int]:
-    """Why paths are unknown."""
-    rows = DriftFinding.objects.filter(outcome="unknown").order_by().values("reason")
-    return {str(row["reason"]): row["n"] for row in rows.annotate(n=Count("*")).order_by("-n", "reason")}
-
-
-def findings_with(column: str) -> QuerySet[DriftFinding]:
-    """The rows behind a number: `column` is an outcome, a type or a break. Newest first."""
-    condition = {
-        **{name: Q(outcome=name) for name in OUTCOMES},
-        **{name: Q(**{f"{name}__gt": 0}) for name in TYPES},
-        **{name: Q(**{name: True}) for name in BREAKS},
-    }[column]
-    return DriftFinding.objects.filter(condition).order_by("-audited_at")
-
-
-def unaudited_sessions() -> int:
-    """Sessions whose newest node has no finding yet."""
-    newest = DriftFinding.objects.filter(session=OuterRef("pk"), node_seq=OuterRef("next_seq") - 1)
-    return Session.objects.filter(~Exists(newest), next_seq__gt=0).count()
 
 
 _SUMS = {

@@ -18,7 +18,7 @@ from sessions_app.api.metrics import MetricsView
 from sessions_app.api.wiring import configured, renderer_of
 from sessions_app.auditing.appearing import appears_at
 from sessions_app.auditing.drift import Audit, Scope, audit
-from sessions_app.insight.drift_findings import findings_with, load_counts, load_groups, load_reasons
+from sessions_app.insight.drift_findings import load_counts, load_groups
 from sessions_app.models import DriftFinding, ModelProfile, Node, Session
 from sessions_app.rendering.chat_template import ChatTemplate
 from sessions_app.rendering.parsers.registry import reply_parser
@@ -223,7 +223,6 @@ def test_another_renderer_audits_again_and_what_cannot_be_compared_is_unknown(to
     assert audited(session, with_bytes).outcomes == {"unknown": 1}
     assert finding(session, 0).reason == "tokenizer_changed"
     assert audited(session, with_bytes).audited == 0
-    assert load_reasons()["tokenizer_changed"] >= 1
 
 
 def test_what_the_template_refuses_is_unknown_with_its_words(toy: Toy, monkeypatch: Any) -> None:
@@ -276,8 +275,6 @@ def test_counts_add_up_and_lead_to_their_rows(toy: Toy) -> None:
     assert counts.breaks == {"template_mismatch": 1, "retoken_mismatch": 1, "others_mismatch": 1}
     (group,) = [(group, of) for group, of in load_groups() if group.harness == "counted"]
     assert (group[0].profile, group[0].renderer, group[1]) == ("default", "template", counts)
-    for column in ("expected", "assistant_text", "retoken_mismatch"):
-        assert findings_with(column).filter(session=UUID(hex=session)).exists()
 
 
 def command(*arguments: str) -> str:

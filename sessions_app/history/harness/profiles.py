@@ -5,7 +5,7 @@ only when a session names it (or `auto` is set); detecting a harness is a label 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -105,14 +105,6 @@ def define_profile(name: str, rules: Sequence[Any]) -> HarnessProfile:
         raise ValueError(f"harness profile {name!r}: unknown tolerance {unknown[0]!r}; use one of {_names()}")
     cuts = [_cut(name, rule) for rule in rules if not isinstance(rule, str)]
     return HarnessProfile(name, (*cuts, *_profile(name, *named).tolerances))
-
-
-def resolve_profile(name: str, defined: Iterable[HarnessProfile] = ()) -> HarnessProfile:
-    """The profile of a name; one defined in settings wins over a built-in. Raises ValueError."""
-    profiles = {**BUILT_IN_PROFILES, **{profile.name: profile for profile in defined}}
-    if name not in profiles:
-        raise ValueError(f"unknown harness profile {name!r}; use one of {', '.join(sorted(profiles))}")
-    return profiles[name]
 
 
 def _cut(profile: str, rule: Any) -> Tolerance:

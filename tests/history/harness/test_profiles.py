@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from sessions_app.history.chain import prefix_keys
 from sessions_app.history.harness.matcher import HarnessMatcher, tolerated
-from sessions_app.history.harness.profiles import BUILT_IN_PROFILES, define_profile, resolve_profile
+from sessions_app.history.harness.profiles import BUILT_IN_PROFILES, define_profile
 from sessions_app.history.matchers.linear_form import LINEAR_FORM
 from sessions_app.history.matchers.registry import BUILT_IN_MATCHERS
 from sessions_app.history.walk import PathNode, walk
@@ -159,7 +159,6 @@ def test_a_profile_of_settings_names_tolerances_and_patterns():
     assert matcher.matches(system("It is 10:00."), system("It is 10:01."))
     assert matcher.matches(assistant("a", reasoning_content="r"), assistant("a"))
     assert tolerated(0, system("It is 10:00."), system("It is 10:01."), matcher).rules == ("mine/clock",)
-    assert resolve_profile("mine", [profile]) is profile
 
 
 @pytest.mark.parametrize(
@@ -175,8 +174,3 @@ def test_a_bad_profile_of_settings_is_refused(rules, words):
     with pytest.raises(ValueError, match="harness profile 'mine'") as refusal:
         define_profile("mine", rules)
     assert words in str(refusal.value)
-
-
-def test_an_unknown_profile_is_refused():
-    with pytest.raises(ValueError, match="unknown harness profile 'emacs'; use one of anthropic"):
-        resolve_profile("emacs")
