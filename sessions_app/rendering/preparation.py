@@ -62,11 +62,10 @@ def _prepared(
         texts = _part_texts(message["content"], index)
         if content is ContentForm.JOINED:
             prepared["content"] = "\n".join(text for text in texts if text)
-    if message.get("role") != "assistant":
-        return prepared
-    if message.get("content") is None:
+    assistant = message.get("role") == "assistant"
+    if message.get("content") is None and (assistant or content is not ContentForm.AS_SENT):
         prepared["content"] = [] if content is ContentForm.ALWAYS_PARTS else ""
-    if isinstance(message.get("tool_calls"), list):
+    if assistant and isinstance(message.get("tool_calls"), list):
         prepared["tool_calls"] = [_prepared_call(call, arguments) for call in message["tool_calls"]]
     return prepared
 

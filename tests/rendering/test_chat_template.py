@@ -125,6 +125,16 @@ def test_null_content_is_an_empty_text_for_assistants() -> None:
     assert "assistant\n<|im_end|>" in renderer.decode(ids)
 
 
+@pytest.mark.parametrize("role", ["system", "user", "tool"])
+@pytest.mark.parametrize("content", [{"content": None}, {}])
+def test_null_content_is_an_empty_text_for_every_role_of_a_plain_template(
+    role: str, content: dict[str, None]
+) -> None:
+    renderer = healing_renderer("plain")
+    empty = renderer.render([{"role": role, "content": ""}, USER], None)
+    assert renderer.render([{"role": role, **content}, USER], None).tolist() == empty.tolist()
+
+
 @pytest.mark.parametrize(
     "tools",
     [
