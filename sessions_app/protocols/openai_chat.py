@@ -19,6 +19,7 @@ NAME = "chat"
 PATH = "/v1/chat/completions"
 _NO_NAME = "default"
 _DEVELOPER = "developer"
+_TOLD_AS_SENT = ("length", "content_filter")
 
 
 class OpenAIChat:
@@ -64,13 +65,14 @@ CHAT = OpenAIChat()
 
 
 def _told(result: TurnResult, request: ChatRequest) -> Mapping[str, Any]:
-    """The reply; a turn with calls ends for them, cut behind them or not (reference gateway 2.1). On the
-    reference's path it is as it came."""
-    reply = result.reply
-    if request.arrival.reference or not result.message.get("tool_calls"):
-        return reply
-    first, *others = reply["choices"]
-    return {**reply, "choices": [{**first, "finish_reason": "tool_calls"}, *others]}
+    """The reply with a finish reason that clients know (reference gateway 2.1): a turn with calls ends for
+    them, cut behind them or not. On the reference's path it is as it came."""
+    if request.arrival.reference:
+        return result.reply
+    first, *others = result.reply["choices"]
+    sent = first.get("finish_reason")
+    told = "tool_calls" if result.message.get("tool_calls") else sent if sent in _TOLD_AS_SENT else "stop"
+    return {**result.reply, "choices": [{**first, "finish_reason": told}, *others]}
 
 
 def _written(reply: Mapping[str, Any], result: TurnResult) -> bytes:

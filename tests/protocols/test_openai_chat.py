@@ -56,10 +56,13 @@ CALLING = {"role": "assistant", "content": "", "tool_calls": [CALL]}
         (CALLING, "stop", "tool_calls"),
         ({"role": "assistant", "content": "a"}, "length", "length"),
         ({"role": "assistant", "content": "a"}, "stop", "stop"),
+        ({"role": "assistant", "content": "a"}, "content_filter", "content_filter"),
+        ({"role": "assistant", "content": "a"}, "abort", "stop"),
+        ({"role": "assistant", "content": "a"}, None, "stop"),
     ],
 )
-def test_a_turn_with_calls_ends_for_them_even_if_it_was_cut_behind_them(
-    message: dict[str, Any], finish: str, told: str
+def test_the_reason_is_one_that_clients_know_and_calls_come_first(
+    message: dict[str, Any], finish: str | None, told: str
 ) -> None:
     request, turn = CHAT.read(incoming(BODY)), result(message, finish=finish)
     assert json.loads(CHAT.reply(turn, request))["choices"][0]["finish_reason"] == told
