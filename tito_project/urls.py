@@ -11,7 +11,7 @@ SESSIONS = RedirectView.as_view(pattern_name="admin:sessions_app_session_changel
 
 admin.autodiscover()
 
-handler404 = "sessions_app.api.not_found.not_found"
+handler404 = "sessions_app.admin.pages.not_found.not_found"
 
 urlpatterns = [
     path("", SESSIONS),

@@ -6,7 +6,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
-from django.db.models import Model
+from django.db.models import Field, Model
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
@@ -112,6 +112,13 @@ class ModelProfileAdmin(OperatorAdmin):
         ("Verified by verify_renderer", {"fields": _VERIFIED}),
         ("Since", {"fields": _SINCE}),
     )
+
+    def formfield_for_dbfield(self, db_field: Field, request: HttpRequest, **options: Any) -> Any:
+        """Names, addresses and files are a line, not a page."""
+        field = super().formfield_for_dbfield(db_field, request, **options)
+        if field is not None and isinstance(field.widget, forms.Textarea):
+            field.widget.attrs["rows"] = 1
+        return field
 
     @admin.display(description="model", ordering="model")
     def model_shown(self, profile: ModelProfile) -> str:

@@ -202,3 +202,23 @@ def test_a_very_long_text_is_cut_and_leads_to_all_of_it(staff: Client, seeded: t
     assert "The beginning of 60,000 characters" in text
     (row,) = twin(staff, f"/admin/sessions_app/message/?session={talk.id}&node_seq=0&position=0")["rows"]
     assert row["body"].count("word") == 12_000
+
+
+def test_an_address_without_a_page_is_a_page_for_staff_and_the_references_words_for_others(
+    staff: Client,
+) -> None:
+    stranger = Client()
+    missing = staff.get("/admin/sessions_app/nothing/")
+    assert missing.status_code == 404
+    assert "No page has this address." in missing.content.decode()
+    assert "Sessions" in missing.content.decode()
+    assert stranger.get("/admin/sessions_app/nothing/").status_code == 302, "asked to sign in"
+    for other in (staff, stranger):
+        elsewhere = other.get("/nothing")
+        assert (elsewhere.status_code, elsewhere.json()) == (404, {"detail": "Not Found"})
+        assert elsewhere.headers["X-Tito-Error-Code"] == "not_found"
+
+
+def test_what_is_a_line_has_a_line_in_the_form_of_a_profile(staff: Client) -> None:
+    form = page(staff, "/admin/sessions_app/modelprofile/add/")
+    assert form.count('rows="1"') == 4

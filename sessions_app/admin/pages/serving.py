@@ -39,9 +39,9 @@ def page_for(permission: str) -> Callable[[View], View]:
             try:
                 return view(request, *args, **kwargs)
             except Missing as missing:
-                return _told(request, "Not here", str(missing), 404)
+                return told(request, "Not here", str(missing), 404)
             except TooLong:
-                return _told(request, "Not read", _TOO_LONG, 503)
+                return told(request, "Not read", _TOO_LONG, 503)
 
         return guarded
 
@@ -56,7 +56,7 @@ def shown(request: HttpRequest, template: str, title: str, value: Any, **context
     return render(request, f"admin/tito/{template}", everything)
 
 
-def _told(request: HttpRequest, title: str, text: str, status: int) -> HttpResponse:
+def told(request: HttpRequest, title: str, text: str, status: int) -> HttpResponse:
     """A page that is one sentence."""
     if wants_json(request):
         return json_reply({"error": text}, status=status)
