@@ -9,13 +9,14 @@ from uuid import UUID
 
 from sessions_app.history.harness.detection import detect_harness
 from sessions_app.history.harness.matcher import HarnessMatcher
-from sessions_app.history.harness.profiles import BUILT_IN_PROFILES, HarnessProfile
+from sessions_app.history.harness.profiles import BUILT_IN_PROFILES, HarnessProfile, define_profile
 from sessions_app.history.matchers.base import MessageMatcher
 from sessions_app.history.matchers.linear_form import LINEAR_FORM, in_force
 from sessions_app.history.matchers.registry import resolve_matcher
 from sessions_app.store.pool import Database
 from sessions_app.store.roots import load_detected_harness
 from sessions_app.store.values import SessionSettings
+from tito_project.configuration import Configuration
 
 AUTO = "auto"
 _KEPT = 20_000
@@ -64,3 +65,14 @@ class Matching:
                 self._detected.pop(next(iter(self._detected)))
             self._detected[session_id] = found
         return self._detected[session_id]
+
+
+def configured_matching(db: Database, configuration: Configuration) -> Matching:
+    """What the settings ask for. Raises ValueError with the setting that names what there is not."""
+    setting = "TITO_HARNESS_PROFILES"
+    try:
+        defined = [define_profile(name, rules) for name, rules in configuration.harness_profiles.items()]
+        setting = "TITO_MESSAGE_MATCHER"
+        return Matching(db, configuration.message_matcher, defined)
+    except ValueError as error:
+        raise ValueError(f"{setting}: {error}") from error

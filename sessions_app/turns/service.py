@@ -9,7 +9,6 @@ from collections import OrderedDict
 from uuid import UUID
 
 from sessions_app import errors
-from sessions_app.history.harness.profiles import define_profile
 from sessions_app.store import sessions
 from sessions_app.store.leases import Lease
 from sessions_app.store.pool import Database
@@ -20,7 +19,7 @@ from sessions_app.turns.checkpoints import CheckpointCache
 from sessions_app.turns.generating import Generating
 from sessions_app.turns.journal import TurnEntry
 from sessions_app.turns.ledger import Ledger
-from sessions_app.turns.matching import Matching
+from sessions_app.turns.matching import configured_matching
 from sessions_app.turns.prepare import Limits, Preparation
 from sessions_app.turns.profiles import Profiles
 from sessions_app.turns.replaying import ReplayRules, Replays
@@ -51,8 +50,7 @@ class TurnService:
             most=configuration.max_in_flight, most_a_session=configuration.max_in_flight_per_session
         )
         self._settings: OrderedDict[UUID, SessionSettings] = OrderedDict()
-        defined = [define_profile(name, rules) for name, rules in configuration.harness_profiles.items()]
-        matching = Matching(db, configuration.message_matcher, defined)
+        matching = configured_matching(db, configuration)
         self._ledger = Ledger(db, matching, configuration.instance_id)
         self._replays = Replays(
             db,

@@ -65,7 +65,7 @@ def test_dumping_again_gives_the_same_bytes(toy, tmp_path: Path) -> None:
 
 def test_a_session_that_is_here_is_not_overwritten(toy, tmp_path: Path) -> None:
     file = dumped(linear(*toy), tmp_path)
-    with pytest.raises(CommandError, match="is here already"):
+    with pytest.raises(CommandError, match="is here already: --new-id"):
         loaded(file)
 
 

@@ -122,7 +122,7 @@ def load(conninfo: str, dump: Dump, session_id: UUID | None = None) -> Loaded:
                 _copy(connection, table, [{**row, "session_id": session_id} for row in rows])
     except psycopg.errors.UniqueViolation:
         raise InvalidArgument(
-            f"session {session_id.hex}, or its rollout and attempt, is here already"
+            f"session {session_id.hex}, or its rollout and attempt, is here already: --new-id loads it beside"
         ) from None
     except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError) as error:
         raise InvalidArgument(f"the session dump does not fit this server: {error}") from None
