@@ -86,6 +86,11 @@ def test_whole_numbers_are_nanoseconds_and_zero_is_unknown():
     assert [(one.start_time, one.end_time) for one in read] == [(1_760_000_000.0, None), (0.0, 5.0)]
 
 
+@pytest.mark.parametrize("time", [10**400, -(10**400), "noon", [1]])
+def test_times_that_no_clock_tells_are_malformed(time):
+    assert triplets([span("a") | {"start_time": time}])["error"]["type"] == "ValidationError"
+
+
 def test_endless_parent_chains():
     assert triplets([span("a", "b"), span("b", "a")])["error"]["type"] == "ValueError"
     assert triplets([span("a"), span("b", "a"), span("a", "b")])["error"]["type"] == "RecursionError"

@@ -87,6 +87,5 @@ def _seconds(item: Mapping[str, Any], key: str, where: str) -> float | None:
     value = item.get(key)
     if value is None or (type(value) is int and value == 0):
         return None
-    if type(value) is int and value > _NANOSECONDS_ABOVE:
-        return value / 1e9
-    return to_float(value, f"{where}.{key}")
+    seconds = to_float(value, f"{where}.{key}")
+    return value / 1e9 if type(value) is int and value > _NANOSECONDS_ABOVE else seconds
