@@ -274,14 +274,16 @@ class LockedSession:
 
 
 async def lock_session(transaction: Transaction, session_id: UUID, record_id: int) -> LockedSession | None:
-    """Lock the session row, so that what is read next stays true until the transaction ends."""
+    """Lock the session row, so that what is read next stays true until the transaction ends. Records of other
+    requests, which only refer to it, are written meanwhile.
+    """
     row = await transaction.fetch_one(
         """
         SELECT s.status = 'open' AND s.deleted_at IS NULL, s.deleted_at IS NOT NULL, s.version, s.next_seq,
             s.active_seq, r.state, r.node_seq
         FROM sessions_app_session s
         LEFT JOIN sessions_app_record r ON r.session_id = s.id AND r.id = %s
-        WHERE s.id = %s FOR UPDATE OF s
+        WHERE s.id = %s FOR NO KEY UPDATE OF s
         """,
         (record_id, session_id),
     )

@@ -29,6 +29,7 @@ from sessions_app.turns.explaining import in_force
 from sessions_app.turns.positioning import NEVER_A_REPLY
 from sessions_app.turns.prepare import Prepared
 from sessions_app.turns.reasons import text_field
+from sessions_app.turns.turnstile import Turnstile
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +54,12 @@ class Committed:
 
 
 async def commit_turn(
-    db: Database, prepared: Prepared, record_id: int, message: Mapping[str, Any], reply: Reply
+    db: Database,
+    turnstile: Turnstile,
+    prepared: Prepared,
+    record_id: int,
+    message: Mapping[str, Any],
+    reply: Reply,
 ) -> Committed:
     """Store a reply. Raises what the database raises when it stays away."""
     node = new_node(prepared, record_id, message, reply)
@@ -61,7 +67,8 @@ async def commit_turn(
     delay = 0.05
     while True:
         try:
-            return await _commit(db, prepared, node)
+            async with turnstile.only(node.session_id, deadline - time.monotonic()):
+                return await _commit(db, prepared, node)
         except LOST_CONNECTION:
             if time.monotonic() + delay > deadline:
                 raise

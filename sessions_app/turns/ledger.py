@@ -24,11 +24,14 @@ from sessions_app.turns.matching import Matching
 from sessions_app.turns.positioning import History
 from sessions_app.turns.prepare import Prepared
 from sessions_app.turns.profiles import Profile
+from sessions_app.turns.turnstile import Turnstile
 from sessions_app.turns.values import Arrival, ChatRequest, TurnResult
 
 logger = logging.getLogger(__name__)
 
 _KEPT_ANSWER_BYTES = 65_536
+_PATIENCE_S = 60.0
+"""How long a refusal waits for others of its session before it goes without a record."""
 
 
 class Ledger:
@@ -38,6 +41,7 @@ class Ledger:
         self._db = db
         self._matching = matching
         self._process = process
+        self._refusals = Turnstile()
 
     def intent(self, prepared: Prepared, profile: Profile, outgoing: GenerationRequest) -> Intent:
         """The record of a turn that is about to be generated."""
@@ -110,7 +114,8 @@ class Ledger:
         if isinstance(error, errors.SessionNotFound | errors.NotReady):
             return
         try:
-            await self._refuse(settings, arrival, error, request, profile)
+            async with self._refusals.only(settings.id, _PATIENCE_S):
+                await self._refuse(settings, arrival, error, request, profile)
         except LOST_CONNECTION:
             logger.warning("database away; a request refused as %s has no record", error.code)
 

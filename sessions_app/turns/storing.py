@@ -23,6 +23,7 @@ from sessions_app.turns.profiles import Profile
 from sessions_app.turns.prompting import Prompt
 from sessions_app.turns.replying import ChatReply, chat_reply
 from sessions_app.turns.rerendering import check_prefix, observed
+from sessions_app.turns.turnstile import Turnstile
 from sessions_app.turns.values import TurnResult
 from sessions_app.unexpected import whence
 
@@ -46,6 +47,7 @@ class Storing:
         self._preparation = preparation
         self._ledger = ledger
         self._layers = layers
+        self._turnstile = Turnstile()
 
     async def store(
         self,
@@ -62,7 +64,9 @@ class Storing:
                 prepared = await self._observed(prepared, profile, generation, generation.prompt_ids)
             replied = _replied(prepared, profile, outgoing, generation)
             stored = await self._storable(prepared, replied, outgoing, record_id, engine_ms)
-            committed = await commit_turn(self._db, prepared, record_id, replied.message, stored)
+            committed = await commit_turn(
+                self._db, self._turnstile, prepared, record_id, replied.message, stored
+            )
         except errors.PrefixMismatch as error:
             bare = recording.bare_reply(generation, engine_ms)
             reason, cause = LateReason.PREFIX_MISMATCH, Cause.ENGINE_RERENDER

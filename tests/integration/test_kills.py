@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -76,10 +76,10 @@ def story(folder: Path) -> Iterator[Story]:
 
 
 @contextmanager
-def locked_session(session: str) -> Iterator[None]:
+def locked_session(session: str, strength: LiteralString = "FOR UPDATE") -> Iterator[None]:
     """Holds the session's row, so that a commit has to wait."""
     with psycopg.connect(database_url()) as holder:
-        holder.execute("SELECT 1 FROM sessions_app_session WHERE id = %s FOR UPDATE", (session,))
+        holder.execute("SELECT 1 FROM sessions_app_session WHERE id = %s " + strength, (session,))
         yield
 
 

@@ -16,6 +16,7 @@ from tests.client import Client, user
 from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.meanwhile import eventually, held, in_flight
 from tests.integration.test_cases import says, toy_server, tree
+from tests.integration.test_kills import locked_session, somebody_waits
 
 PATIENCE_S = 0.4
 
@@ -64,6 +65,43 @@ def test_one_session_cannot_take_the_places_of_the_others(tmp_path, pool) -> Non
         assert {call.result().status for call in calls} == {200}
         engine.script(Reply([102, 2], message=says("ok")))
         assert client.chat(greedy, [user("x")]).status == 200
+
+
+def test_replies_of_one_session_that_wait_to_be_stored_leave_connections_to_the_others(
+    tmp_path, pool
+) -> None:
+    with toy_server(tmp_path, TITO_DB_POOL="4") as (client, engine):
+        greedy, modest = client.create(), client.create()
+        gates = [held(engine, "ab", [100, 2]) for _ in range(8)]
+        calls = [
+            in_flight(pool, engine, lambda n=n: client.chat(greedy, [user("ab " * n)])) for n in range(1, 9)
+        ]
+        with locked_session(greedy, "FOR NO KEY UPDATE"):
+            for gate in gates:
+                gate.set()
+            eventually(somebody_waits)
+            engine.script(Reply([102, 2], message=says("ok")))
+            assert client.chat(modest, [user("hello")], timeout=10).status == 200
+        assert {call.result().status for call in calls} == {200}
+        assert len(tree(client, greedy)["nodes"]) == 8
+
+
+def test_refusals_of_one_session_that_wait_to_be_recorded_leave_connections_to_the_others(
+    tmp_path, pool
+) -> None:
+    with toy_server(tmp_path, TITO_DB_POOL="4", TITO_MAX_IN_FLIGHT_PER_SESSION="1") as (client, engine):
+        greedy, modest = client.create(), client.create()
+        gate = held(engine, "ab", [100, 2])
+        first = in_flight(pool, engine, lambda: client.chat(greedy, [user("hello")]))
+        with locked_session(greedy):
+            refused = [pool.submit(client.chat, greedy, [user("x" * n)]) for n in range(1, 9)]
+            eventually(somebody_waits)
+            engine.script(Reply([102, 2], message=says("ok")))
+            assert client.chat(modest, [user("hello")], timeout=10).status == 200
+        assert {call.result().code for call in refused} == {"overloaded"}
+        assert refusals(greedy) == [("refused", "overloaded", 429)] * 8
+        gate.set()
+        assert first.result().status == 200
 
 
 def refusals(session: str) -> list[tuple[str, str, int]]:
