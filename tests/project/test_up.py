@@ -53,7 +53,8 @@ def test_from_an_empty_folder_to_a_second_day(folder: Path) -> None:
 
     with Up(folder) as again:
         again.ready()
-        assert "password" not in again.text()
+        assert password not in again.text()
+        assert "user admin" not in again.text()
         assert again.admin_hash() == stored
         assert again.end(signal.SIGINT) == 0
         assert again.alive() == []

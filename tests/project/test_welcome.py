@@ -18,7 +18,8 @@ PLAIN = Welcome(
 
 
 def test_the_password_is_shown_when_it_was_just_made() -> None:
-    assert "password" not in PLAIN.text()
+    assert "user admin" not in PLAIN.text()
+    assert "a forgotten password: `manage.py changepassword admin`" in PLAIN.text()
     assert "password s3cret\n" in replace(PLAIN, admin_password="s3cret").text()
 
 

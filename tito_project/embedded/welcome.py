@@ -61,7 +61,7 @@ class Welcome:
 
     def _account(self) -> str:
         if self.admin_password is None:
-            return ""
+            return "\n            (a forgotten password: `manage.py changepassword admin`, while this runs)"
         return (
             f"\n            user admin, password {self.admin_password}"
             f"\n            (shown this once; change it with `manage.py changepassword admin`)"
