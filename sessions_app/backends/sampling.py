@@ -11,9 +11,10 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 DEFAULT_MAX_TOKENS = 4096
-_MAX_TOKENS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+"""Names of the token limit; the first one present counts."""
 _NOT_SAMPLING = frozenset({
-    *_MAX_TOKENS,
+    *LIMITS,
     "messages", "model", "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call",
     "stream", "stream_options", "n", "user", "metadata", "store", "service_tier", "safety_identifier",
     "prompt_cache_key", "chat_template_kwargs", "input_ids", "lora_path", "reasoning_effort", "verbosity",
@@ -47,7 +48,7 @@ class SamplingNames:
 
 
 def _max_tokens(given: Mapping[str, Any]) -> Any:
-    return next((given[name] for name in _MAX_TOKENS if name in given), DEFAULT_MAX_TOKENS)
+    return next((given[name] for name in LIMITS if name in given), DEFAULT_MAX_TOKENS)
 
 
 COMMON = {

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sessions_app.backends.base import GenerationRequest
+from sessions_app.backends.sampling import LIMITS
 from sessions_app.turns.prepare import Prepared
 from sessions_app.turns.profiles import Profile
 from tito_project.configuration import Configuration
@@ -14,7 +15,7 @@ def generation_request(
 ) -> GenerationRequest:
     """The request of a prepared turn."""
     request = prepared.request
-    body = {**request.body, **prepared.settings.sampling}
+    body = _forced(request.body, prepared.settings.sampling)
     if prepared.max_new_tokens is not None:
         body |= _bounded(body, prepared.max_new_tokens)
     rows = None
@@ -36,8 +37,22 @@ def generation_request(
     )
 
 
+def _forced(body: Mapping[str, Any], sampling: Mapping[str, Any]) -> dict[str, Any]:
+    """The client's body under forced values; a forced limit replaces the client's, whatever name that has."""
+    merged = {**body, **sampling}
+    name, limit = _limit(sampling)
+    if limit is None:
+        return merged
+    return {**{key: value for key, value in merged.items() if key not in LIMITS}, name: limit}
+
+
 def _bounded(body: Mapping[str, Any], most: int) -> dict[str, int]:
     """The client's token limit, lowered to the room that is left."""
-    name = "max_completion_tokens" if body.get("max_completion_tokens") is not None else "max_tokens"
-    asked = body.get(name)
+    name, asked = _limit(body)
     return {name: min(asked, most) if isinstance(asked, int) and not isinstance(asked, bool) else most}
+
+
+def _limit(body: Mapping[str, Any]) -> tuple[str, Any]:
+    """The token limit of a body, None for none, under a name that chat engines know too."""
+    name = next((name for name in LIMITS if body.get(name) is not None), "max_tokens")
+    return (name if name == "max_completion_tokens" else "max_tokens"), body.get(name)

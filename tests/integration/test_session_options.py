@@ -54,3 +54,26 @@ def test_forced_sampling_wins_over_the_client(toy: Toy) -> None:  # noqa: F811
     client.chat(session, [user("hello")], temperature=1.0, top_p=0.9)
     sent = engine.bodies[-1]
     assert (sent["temperature"], sent["seed"], sent["top_p"]) == (0.5, 123456789012345678901, 0.9)
+
+
+@pytest.mark.parametrize("forced", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
+@pytest.mark.parametrize("asked", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
+def test_a_forced_token_limit_wins_whatever_name_the_client_gives_its_own(
+    toy: Toy,  # noqa: F811
+    forced: str,
+    asked: str,
+) -> None:
+    client, engine = toy
+    session = client.create(sampling={forced: 7})
+    engine.script(Reply([100, 2], message=says("ab")))
+    client.chat(session, [user("hello")], **{asked: 500})
+    limits = {name: value for name, value in engine.bodies[-1].items() if name.startswith("max_")}
+    assert limits == {"max_completion_tokens" if forced == "max_completion_tokens" else "max_tokens": 7}
+
+
+def test_a_limit_by_any_name_is_kept_below_the_room_that_is_left(toy: Toy) -> None:  # noqa: F811
+    client, engine = toy
+    session = client.create(max_context_tokens=1000)
+    engine.script(Reply([100, 2], message=says("ab")))
+    client.chat(session, [user("hello")], max_output_tokens=5)
+    assert engine.bodies[-1]["max_tokens"] == 5
