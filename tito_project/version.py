@@ -1,3 +1,3 @@
 """The version of this tree: the newest heading of CHANGELOG.md, `.dev0` until it is released."""
 
-VERSION = "0.2.0"
+VERSION = "0.3.0.dev0"
