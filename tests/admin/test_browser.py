@@ -276,7 +276,7 @@ def test_parts_are_refreshed_without_losing_the_place(visit: Visit, seeded: tupl
 
 def test_a_point_of_a_chart_leads_to_its_sessions(visit: Visit, seeds: Seeds) -> None:
     page = visit.go(f"{HEALTH}?range=1h&split=harness")
-    page.locator("#rollback table a").first.click()
+    page.locator("#rollback tbody tr", has_text="linear-agent").get_by_role("link").click()
     page.wait_for_url("**/health/sessions/**")
     assert seeds.rolled in page.content()
 

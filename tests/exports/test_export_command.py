@@ -309,6 +309,7 @@ def test_a_hook_that_raises_costs_its_session_and_nothing_else(toy, tmp_path: Pa
     ],
 )
 def test_what_cannot_be_asked_for(toy, tmp_path: Path, arguments: list[str], said: str) -> None:
+    linear(*toy)
     with pytest.raises(CommandError, match=said):
         export(tmp_path / "out", *arguments)
     assert not (tmp_path / "out").exists() or visible(tmp_path / "out") == []
