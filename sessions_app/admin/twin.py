@@ -18,12 +18,9 @@ def wants_json(request: HttpRequest) -> bool:
     return request.GET.get(FORMAT) == "json"
 
 
-def json_reply(value: Any, *, filename: str | None = None, status: int = 200) -> HttpResponse:
-    """A value of dataclasses and plain types as JSON; `filename` makes it a download."""
-    reply = HttpResponse(dumps(plain(value)), content_type="application/json", status=status)
-    if filename is not None:
-        reply["Content-Disposition"] = f'attachment; filename="{filename}"'
-    return reply
+def json_reply(value: Any, *, status: int = 200) -> HttpResponse:
+    """A value of dataclasses and plain types as JSON."""
+    return HttpResponse(dumps(plain(value)), content_type="application/json", status=status)
 
 
 def plain(value: Any) -> Any:

@@ -41,11 +41,9 @@ class SessionsView(DirectView):
         return reference_error(error)
 
 
-async def create_session(
-    state: Runtime, options: Mapping[str, Any], key: str | None = None
-) -> tuple[uuid.UUID, str]:
+async def create_session(state: Runtime, options: Mapping[str, Any]) -> tuple[uuid.UUID, str]:
     """A new session and its key. Raises InvalidArgument on a bad option."""
-    key = key or access.new_session_key()
+    key = access.new_session_key()
     new = read_options(options, state.configuration, uuid.uuid4(), access.key_hash(key))
     await state.profiles.get(new.settings.profile)
     if not await sessions.create(state.db, new):

@@ -2,16 +2,16 @@
 
 Invariant: pure and deterministic; the first rule that holds decides, in this order.
 
-1. An identical sibling exists: `twin`. 2. The request ends inside the path. Only a reply is left over:
-`retry`; more, or nothing: `history_shorter`. 3. The path ends inside the request, and nothing differs:
-`message_inserted`. 4. The first differing pair is one message respelled: `reasoning_dropped`,
-`content_blank_difference`, `role_changed`, `tool_arguments_spelling` (in this order, if the pair matches
-once that is mended). 5. System messages differ at the head, and the conversation below goes on, its next
-reply respelled or not: `system_changed`. 6. The next messages match again one to one: the pair was edited
-(rule 9). 7. The request goes on at a later stored message: `message_removed`; the path at a later message of
-the request: `message_inserted`. 8. Nothing but system messages is shared: `unrelated_history`. 9. Otherwise
-the pair was edited: `system_changed`, `assistant_edited` or `message_edited` by its role; a reply in place of
-another role or the reverse is `message_inserted` or `message_removed`.
+1. The request ends inside the path. Only a reply is left over: `retry`; more, or nothing: `history_shorter`.
+2. The path ends inside the request, and nothing differs: `message_inserted`. 3. The first differing pair is
+one message respelled: `reasoning_dropped`, `content_blank_difference`, `role_changed`,
+`tool_arguments_spelling` (in this order, if the pair matches once that is mended). 4. System messages differ
+at the head, and the conversation below goes on, its next reply respelled or not: `system_changed`. 5. The
+next messages match again one to one: the pair was edited (rule 8). 6. The request goes on at a later stored
+message: `message_removed`; the path at a later message of the request: `message_inserted`. 7. Nothing but
+system messages is shared: `unrelated_history`. 8. Otherwise the pair was edited: `system_changed`,
+`assistant_edited` or `message_edited` by its role; a reply in place of another role or the reverse is
+`message_inserted` or `message_removed`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,20 +28,12 @@ _UNREADABLE = "-"
 
 
 def classify(
-    stored: Sequence[Message],
-    replayed: Sequence[Message],
-    matcher: MessageMatcher,
-    matched: int,
-    *,
-    identical_sibling: bool = False,
+    stored: Sequence[Message], replayed: Sequence[Message], matcher: MessageMatcher, matched: int
 ) -> Cause:
     """Why a request does not simply continue the path it came closest to.
 
     stored: all messages of that path, down to a leaf. matched: leading messages the matcher accepted.
-    identical_sibling: the new node would repeat a sibling, reply included.
     """
-    if identical_sibling:
-        return Cause.TWIN
     if matched == len(replayed):
         only_reply = len(stored) == matched + 1 and _role(stored[matched]) == "assistant"
         return Cause.RETRY if only_reply else Cause.HISTORY_SHORTER

@@ -26,8 +26,8 @@ PATH = [
 ]
 
 
-def cause(replayed, stored=PATH, matcher=STRICT, **facts):
-    return classify(stored, replayed, matcher, match_length(stored, replayed, matcher), **facts)
+def cause(replayed, stored=PATH, matcher=STRICT):
+    return classify(stored, replayed, matcher, match_length(stored, replayed, matcher))
 
 
 def edited(at, message):
@@ -46,10 +46,6 @@ def test_a_prefix_with_more_than_a_reply_left_is_a_shorter_history(length):
 
 def test_a_whole_path_with_nothing_new_is_a_shorter_history():
     assert cause(PATH) is Cause.HISTORY_SHORTER
-
-
-def test_an_identical_sibling_is_a_twin():
-    assert cause(PATH, identical_sibling=True) is Cause.TWIN
 
 
 @pytest.mark.parametrize(

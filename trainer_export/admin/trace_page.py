@@ -7,7 +7,6 @@ because that one accounts for every span.
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -95,11 +94,6 @@ def trace_page(request: HttpRequest, session_id: str, trace_id: str) -> HttpResp
         modes=_modes(request.path, named),
         spans_url=_spans_url(trace),
     )
-
-
-def trace_url(session_id: UUID, trace_id: str) -> str:
-    """The page's address."""
-    return reverse("admin:tito_trace", args=[session_id.hex, trace_id])
 
 
 def _value(trace: Trace, named: dict[str, str]) -> TracePage:

@@ -1,6 +1,5 @@
 """Records, events and rewards of a session or a node as lines. Reads only."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -105,8 +104,3 @@ def reward_lines(session_id: Any, **conditions: Any) -> list[RewardLine]:
 
 def _newest(rows: QuerySet) -> QuerySet:
     return rows.order_by("-id")
-
-
-def joined(counts: Mapping[str, int]) -> str:
-    """Counts in words."""
-    return ", ".join(f"{number} {word}" for word, number in counts.items())

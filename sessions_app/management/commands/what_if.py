@@ -10,7 +10,7 @@ from sessions_app.admin.readers import counting_renderer, world
 from sessions_app.admin.twin import plain
 from sessions_app.insight.what_if.report import Report, SessionResult, Tally
 from sessions_app.insight.what_if.running import run
-from sessions_app.insight.what_if.wanted import DEFAULT_LIMIT, Wanted, chosen, wanted_of
+from sessions_app.insight.what_if.wanted import DEFAULT_LIMIT, chosen, wanted_of
 
 _SHOWN = 10
 
@@ -52,14 +52,14 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(plain(report)))
             return
-        self.stdout.write("\n".join(_lines(wanted, report)))
+        self.stdout.write("\n".join(_lines(report)))
 
 
 def _quiet(_done: int, _total: int) -> None:
     """A command needs no progress."""
 
 
-def _lines(wanted: Wanted, report: Report) -> list[str]:
+def _lines(report: Report) -> list[str]:
     changed = ", ".join(f"{name} = {value}" for name, value in report.changed.items()) or "nothing"
     lines = [
         f"changed: {changed}",

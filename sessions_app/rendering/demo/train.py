@@ -21,11 +21,11 @@ SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 MARKS = ("<think>", "</think>", "<tool_call>", "</tool_call>")
 
 
-def corpus(root: Path = ROOT) -> Iterator[str]:
+def corpus() -> Iterator[str]:
     """Every text file of the repository, in the order of its path, line by line."""
-    files = sorted({path for pattern in SOURCES for path in root.rglob(pattern)})
+    files = sorted({path for pattern in SOURCES for path in ROOT.rglob(pattern)})
     for path in files:
-        hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
+        hidden = any(part.startswith(".") for part in path.relative_to(ROOT).parts)
         if not hidden and "vectors" not in path.parts:
             yield from path.read_text(encoding="utf-8").splitlines(keepends=True)
 
