@@ -7,11 +7,13 @@ import uuid
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from sessions_app.api.wiring import conninfo
 from sessions_app.store.pool import Database
 from tests.client import Answer, Client
 from trainer_export.models import Span, Trace, WaitingSpan
+from trainer_export.spans.labelling import label_session
 from trainer_export.spans.waiting import settle_session
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -91,6 +93,11 @@ def settle(trace: int) -> None:
 
     sessions = Trace.objects.filter(trace_id=f"{trace:032x}").values_list("session_id", flat=True)
     on_pool(*(partial(settle_session, session_id=session) for session in list(sessions)))
+
+
+def make_ready(session: UUID) -> None:
+    """Everything done that there is to do before the traces of a session are read."""
+    on_pool(partial(settle_session, session_id=session), partial(label_session, session_id=session))
 
 
 def on_pool(*works: Callable[[Database], Awaitable[object]]) -> None:

@@ -14,12 +14,6 @@ ADMIN = "the-admin-token"
 CHAT = {"messages": [{"role": "user", "content": "hello"}]}
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[FakeEngine]:
-    with FakeEngine() as engine:
-        yield engine
-
-
 @pytest.fixture(scope="class")
 def open_server(engine: FakeEngine, django_db_setup: None, django_db_blocker: Any) -> Iterator[httpx.Client]:
     environment = toy_environment(engine) | {"TITO_AUTO_SESSIONS": "true"}

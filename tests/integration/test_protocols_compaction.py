@@ -7,14 +7,12 @@ kept behind it. The checksum in the system prompt follows the first message. Cod
 without tools; then what the user said is kept, and the summary stands behind it.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.fakes.engine import FakeEngine, Reply
-from tests.integration.servers import shared_server, toy_environment
 
 CONTEXT = """<system-reminder>
 As you answer the user's questions, you can use the following context:
@@ -31,16 +29,6 @@ ASK_SUMMARY = (
 TOOLS = [{"name": "Bash", "description": "Runs a command.", "input_schema": {"type": "object"}}]
 SEALED = {"type": "thinking", "thinking": "Let me look.", "signature": "sig"}
 GO_ON = "Continue the conversation from where it left off without asking the user any further questions."
-
-
-@pytest.fixture(scope="module")
-def served(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[httpx.Client, FakeEngine]]:
-    with (
-        FakeEngine() as engine,
-        shared_server(django_db_blocker, toy_environment(engine)) as url,
-        httpx.Client(base_url=url) as client,
-    ):
-        yield client, engine
 
 
 def text(said: str) -> dict[str, Any]:

@@ -20,12 +20,6 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[FakeEngine]:
-    with FakeEngine() as engine:
-        yield engine
-
-
 @pytest.fixture(scope="class")
 def closed(engine: FakeEngine, django_db_setup: None, django_db_blocker: Any) -> Iterator[httpx.Client]:
     keys = {"TITO_AUTH": "token", "TITO_ADMIN_TOKEN": ADMIN, "TITO_MAX_BODY_MB": "1"}

@@ -1,7 +1,6 @@
 """What real clients send back: recorded requests, answered by a scripted engine."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +8,8 @@ import httpx
 import pytest
 
 from tests.fakes.engine import FakeEngine, Reply
-from tests.integration.servers import shared_server, toy_environment
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "harness-wire"
-
-
-@pytest.fixture(scope="module")
-def served(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[httpx.Client, FakeEngine]]:
-    with (
-        FakeEngine() as engine,
-        shared_server(django_db_blocker, toy_environment(engine)) as url,
-        httpx.Client(base_url=url) as client,
-    ):
-        yield client, engine
 
 
 class Played:

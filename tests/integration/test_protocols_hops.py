@@ -1,6 +1,6 @@
 """One conversation, told by a client that changes its protocol from turn to turn."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
@@ -8,23 +8,12 @@ import httpx
 import pytest
 
 from tests.fakes.engine import FakeEngine, Reply
-from tests.integration.servers import shared_server, toy_environment
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 DESCRIBED = {"name": "ls", "description": "List."}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "/"}'}}
 OTHER = {"id": "call_2", "type": "function", "function": {"name": "ls", "arguments": '{"path": "/é"}'}}
 FIRST = {"role": "assistant", "content": "see", "reasoning_content": "hm", "tool_calls": [CALL, OTHER]}
-
-
-@pytest.fixture(scope="module")
-def served(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[httpx.Client, FakeEngine]]:
-    with (
-        FakeEngine() as engine,
-        shared_server(django_db_blocker, toy_environment(engine)) as url,
-        httpx.Client(base_url=url) as client,
-    ):
-        yield client, engine
 
 
 def as_chat(turn: int) -> tuple[str, dict[str, Any]]:

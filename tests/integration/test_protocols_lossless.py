@@ -1,30 +1,17 @@
 """Whatever a client of another protocol sent can be read back, replayed messages included."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import pytest
 
 from tests.fakes.engine import FakeEngine, Reply
-from tests.integration.servers import shared_server, toy_environment
 
 ARGUMENTS = '{"days": 0.12345678901234567890, "id": 123456789012345678901}'
 CALL = {"id": "call_A1", "type": "function", "function": {"name": "weather", "arguments": ARGUMENTS}}
 THINKING = {"role": "assistant", "content": "see", "reasoning_content": "hm", "tool_calls": [CALL]}
 SHORT_CALL = {**CALL, "function": {"name": "weather", "arguments": '{"days": 1}'}}
 SHORT = {**THINKING, "tool_calls": [SHORT_CALL]}
-
-
-@pytest.fixture(scope="module")
-def served(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[httpx.Client, FakeEngine]]:
-    with (
-        FakeEngine() as engine,
-        shared_server(django_db_blocker, toy_environment(engine)) as url,
-        httpx.Client(base_url=url) as client,
-    ):
-        yield client, engine
 
 
 def turn(

@@ -1,7 +1,6 @@
 """Random conversations whose clients change their protocol from turn to turn and read what they are told."""
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -9,7 +8,6 @@ import pytest
 
 from sessions_app.protocols.calls import arguments_object
 from tests.fakes.engine import FakeEngine, Reply
-from tests.integration.servers import shared_server, toy_environment
 
 TEXTS = [
     "", "a", " ", "ok. ", "\n\nx\n", "é😀\u202e", "<think>x</think>", "<system-reminder>r</system-reminder>",
@@ -23,16 +21,6 @@ ARGUMENTS = [
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
 NAMED = {"name": "f", "description": "d"}
 Messages = list[dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def served(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[httpx.Client, FakeEngine]]:
-    with (
-        FakeEngine() as engine,
-        shared_server(django_db_blocker, toy_environment(engine)) as url,
-        httpx.Client(base_url=url) as client,
-    ):
-        yield client, engine
 
 
 def some_reply(rng: random.Random, turn: int) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +11,6 @@ import pytest
 from sessions_app.history.harness.profiles import BUILT_IN_PROFILES
 from sessions_app.turns.reading import respelled
 from tests.fakes.engine import FakeEngine, Reply
-from tests.integration.servers import shared_server, toy_environment
 
 FIRST, SECOND, THIRD = [104, 105, 106], [107, 108], [109]
 CALL = {"id": "call_A1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
@@ -49,16 +47,6 @@ VARIANTS = {
     "marked": [user(MARKED, text(PLAN, cache_control={"type": "ephemeral"}))],
     "a system message": [user(RESULT), {"role": "system", "content": "plan mode"}],
 }
-
-
-@pytest.fixture(scope="module")
-def served(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[httpx.Client, FakeEngine]]:
-    with (
-        FakeEngine() as engine,
-        shared_server(django_db_blocker, toy_environment(engine)) as url,
-        httpx.Client(base_url=url) as client,
-    ):
-        yield client, engine
 
 
 class Agent:

@@ -33,12 +33,6 @@ from trainer_export.models import Trace
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[FakeEngine]:
-    with FakeEngine() as engine:
-        yield engine
-
-
-@pytest.fixture(scope="module")
 def client(engine: FakeEngine, django_db_setup: None, django_db_blocker: Any) -> Iterator[Client]:
     with shared_server(django_db_blocker, toy_environment(engine)) as url:
         yield Client(url)

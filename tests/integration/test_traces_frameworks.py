@@ -20,9 +20,8 @@ from tests.client import Client
 from tests.exports.exporting import export, rows
 from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.servers import shared_server, toy_environment
-from tests.integration.spans_support import on_pool
+from tests.integration.spans_support import make_ready
 from trainer_export.shapes import layout_of
-from trainer_export.spans.labelling import ready_session
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Bern"}'}}
 
@@ -66,7 +65,7 @@ def test_pydantic_ai(served: tuple[str, FakeEngine], tmp_path: Path, content: bo
     provider.shutdown()
 
     session = Session.objects.get(rollout_id=rollout)
-    on_pool(lambda db: ready_session(db, session.id))
+    make_ready(session.id)
     assert list(Node.objects.filter(session=session).values_list("agent", flat=True)) == ["forecaster"] * 2
     wanted = json.dumps({"mode": "better", "agent_match": "^forecaster$"})
     report = export(tmp_path, "--shape", "triplets", "--traces", wanted, sessions=[session.id.hex])

@@ -14,12 +14,6 @@ from tests.integration.spans_support import batch, new_trace, send, span, stored
 ADMIN = "the-admin-token"
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[FakeEngine]:
-    with FakeEngine() as engine:
-        yield engine
-
-
 @pytest.fixture(scope="class")
 def closed(engine: FakeEngine, django_db_setup: None, django_db_blocker: Any) -> Iterator[Client]:
     environment = toy_environment(engine) | {"TITO_AUTH": "token", "TITO_ADMIN_TOKEN": ADMIN}

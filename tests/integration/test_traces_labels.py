@@ -10,16 +10,10 @@ from sessions_app.models import Node
 from tests.client import Client, user
 from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.servers import shared_server, toy_environment
-from tests.integration.spans_support import batch, on_pool, send, span, stored
+from tests.integration.spans_support import batch, make_ready, on_pool, send, span, stored
 from trainer_export.models import TracedSession
 from trainer_export.spans import labelling
-from trainer_export.spans.labelling import label_due, ready_session
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[FakeEngine]:
-    with FakeEngine() as engine:
-        yield engine
+from trainer_export.spans.labelling import label_due
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +46,7 @@ def labels(session: str) -> list[str | None]:
 
 
 def label(session: str) -> None:
-    on_pool(lambda db: ready_session(db, uuid.UUID(session)))
+    make_ready(uuid.UUID(session))
 
 
 def test_the_agent_above_a_call_names_its_node_whenever_it_arrives(client: Client) -> None:

@@ -11,8 +11,7 @@ from sessions_app.models import Node, Session
 from tests.client import Answer, Client
 from tests.fakes.engine import FakeEngine, Reply
 from tests.integration.servers import shared_server, toy_environment
-from tests.integration.spans_support import batch, on_pool, send, span, stored
-from trainer_export.spans.labelling import ready_session
+from tests.integration.spans_support import batch, make_ready, on_pool, send, span, stored
 from trainer_export.spans.responses import ServedNode, nodes_of_responses
 
 MESSAGES = [{"role": "user", "content": "hello"}]
@@ -21,12 +20,6 @@ PATHS: dict[str, tuple[str, dict[str, Any]]] = {
     "messages": ("v1/messages", {"messages": MESSAGES, "max_tokens": 9}),
     "responses": ("v1/responses", {"input": "hello"}),
 }
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[FakeEngine]:
-    with FakeEngine() as engine:
-        yield engine
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +105,7 @@ def test_a_span_with_the_told_id_is_joined_whatever_the_protocol(
     assert send(client, batch(*spans), f"{base}/v1/traces").json == {}
     session = Session.objects.get(rollout_id=rollout)
     assert {row.session_id for row in stored(trace)} == {session.id}
-    on_pool(lambda db: ready_session(db, session.id))
+    make_ready(session.id)
     assert Node.objects.get(session=session).agent == "solver"
 
 

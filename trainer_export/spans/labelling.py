@@ -14,7 +14,7 @@ from sessions_app.store.labels import AgentLabel, label_nodes
 from sessions_app.store.pool import Database, Executor, Transaction
 from trainer_export.spans.loading import Outline, load_outlines
 from trainer_export.spans.responses import ServedNode, nodes_of_responses
-from trainer_export.spans.waiting import settle_quiet, settle_session
+from trainer_export.spans.waiting import settle_quiet
 from trainer_export.traces.better.agents_of_calls import AgentOfCall, agents_of_calls
 from trainer_export.traces.better.distinct import original_id, told_apart
 
@@ -54,12 +54,6 @@ async def label_due(db: Database) -> int:
     for session_id in due:
         await label_session(db, session_id)
     return len(due)
-
-
-async def ready_session(db: Database, session_id: UUID) -> None:
-    """Everything done that there is to do before the traces of a session are read."""
-    await settle_session(db, session_id)
-    await label_session(db, session_id)
 
 
 async def label_session(db: Database, session_id: UUID) -> None:
