@@ -34,7 +34,7 @@ from sessions_app.admin.pages.session_page import session_page
 from sessions_app.admin.pages.what_if_page import replay_page, what_if_page
 from sessions_app.admin.roles import EXPORT, may_operate
 from sessions_app.admin.searching import sessions_named
-from sessions_app.history.matchers.linear_form import in_force
+from sessions_app.history.matchers.linear_form import uses_linear_form
 from sessions_app.models import Session
 from sessions_app.presentation.addresses import list_url
 from sessions_app.presentation.markup import explained, link, prose
@@ -187,7 +187,7 @@ class SessionAdmin(ReadOnlyAdmin):
     @admin.display(description="policy")
     def policy_shown(self, session: Session) -> SafeString:
         """History policy and matcher."""
-        canonical = in_force(session.history_policy, healing=session.healing)
+        canonical = uses_linear_form(session.history_policy, healing=session.healing)
         matcher = "linear form" if canonical else session.message_matcher
         return format_html("{} <small>{}</small>", session.history_policy, matcher)
 

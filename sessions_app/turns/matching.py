@@ -11,7 +11,7 @@ from sessions_app.history.harness.detection import detect_harness
 from sessions_app.history.harness.matcher import HarnessMatcher
 from sessions_app.history.harness.profiles import BUILT_IN_PROFILES, HarnessProfile, define_profile
 from sessions_app.history.matchers.base import MessageMatcher
-from sessions_app.history.matchers.linear_form import LINEAR_FORM, in_force
+from sessions_app.history.matchers.linear_form import LINEAR_FORM, uses_linear_form
 from sessions_app.history.matchers.registry import resolve_matcher
 from sessions_app.store.pool import Database
 from sessions_app.store.roots import load_detected_harness
@@ -48,7 +48,7 @@ class Matching:
         return self._behind[key]
 
     def _plain_matcher(self, settings: SessionSettings) -> MessageMatcher:
-        if in_force(settings.history_policy, healing=settings.healing):
+        if uses_linear_form(settings.history_policy, healing=settings.healing):
             return LINEAR_FORM
         name = settings.message_matcher
         if name not in self._plain:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sessions_app.history.matchers.linear_form import LINEAR_FORM, in_force
+from sessions_app.history.matchers.linear_form import LINEAR_FORM, uses_linear_form
 from tests.history.messages import assistant, call, calling, system, user
 
 
@@ -95,4 +95,4 @@ def test_different(pair):
     ],
 )
 def test_linear_and_an_unhealed_tree_compare_this_form(policy: str, healing: bool, canonical: bool) -> None:
-    assert in_force(policy, healing=healing) is canonical
+    assert uses_linear_form(policy, healing=healing) is canonical

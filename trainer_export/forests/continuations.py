@@ -7,7 +7,7 @@ repeats; the deepest one committed before it is what it continues.
 from collections import defaultdict
 
 from sessions_app.history.chain import prefix_keys
-from sessions_app.history.matchers.linear_form import LINEAR_FORM, in_force
+from sessions_app.history.matchers.linear_form import LINEAR_FORM, uses_linear_form
 from sessions_app.history.matchers.registry import resolve_matcher
 from sessions_app.json_text import loads
 from trainer_export.forests.rows import StoredSession
@@ -16,7 +16,7 @@ from trainer_export.forests.rows import StoredSession
 def continued_ends(stored: StoredSession) -> dict[int, int]:
     """Seq of each later root to the seq of the node it continues; roots that continue none are absent."""
     session = stored.session
-    canonical = in_force(session.policy, healing=session.healing)
+    canonical = uses_linear_form(session.policy, healing=session.healing)
     matcher = LINEAR_FORM if canonical else resolve_matcher(session.message_matcher)
     asked = defaultdict(list)
     for message in stored.messages:

@@ -20,7 +20,7 @@ from sessions_app.admin.pages.tables import (
 )
 from sessions_app.admin.pages.training import training_of
 from sessions_app.admin.roles import may_operate, may_purge
-from sessions_app.history.matchers.linear_form import in_force
+from sessions_app.history.matchers.linear_form import uses_linear_form
 from sessions_app.insight.forest import ForestFacts, NodeLine, load_facts, load_leaf_tokens, load_lines
 from sessions_app.models import Session
 from sessions_app.presentation.addresses import list_url, session_url
@@ -214,7 +214,7 @@ def _turns(session: Session, drawn: list[NodeLine], drawn_from: int, asked: int)
 
 def identity(session: Session) -> Identity:
     """The session's row in words."""
-    canonical = in_force(session.history_policy, healing=session.healing)
+    canonical = uses_linear_form(session.history_policy, healing=session.healing)
     return Identity(
         id=session.id.hex,
         status=session.status,

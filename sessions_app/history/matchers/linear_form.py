@@ -37,7 +37,7 @@ class LinearForm:
 LINEAR_FORM = LinearForm()
 
 
-def in_force(policy: str, *, healing: bool) -> bool:
+def uses_linear_form(policy: str, *, healing: bool) -> bool:
     """Whether a session compares this form, whatever its own matcher is."""
     return policy == "linear" or (policy == "tree" and not healing)
 

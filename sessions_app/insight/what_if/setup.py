@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sessions_app.history.harness.matcher import HarnessMatcher
 from sessions_app.history.harness.profiles import HarnessProfile
 from sessions_app.history.matchers.base import MessageMatcher
-from sessions_app.history.matchers.linear_form import LINEAR_FORM, in_force
+from sessions_app.history.matchers.linear_form import LINEAR_FORM, uses_linear_form
 from sessions_app.history.matchers.registry import resolve_matcher
 
 NO_HARNESS = "none"
@@ -63,7 +63,7 @@ def setup_of(
     """The session's settings with the changes. Raises ValueError for names that do not resolve."""
     policy = changes.policy or own.policy
     matcher: MessageMatcher = LINEAR_FORM
-    if policy != "linear" and (changes.matcher or not in_force(policy, healing=own.healing)):
+    if policy != "linear" and (changes.matcher or not uses_linear_form(policy, healing=own.healing)):
         matcher = resolve_matcher(changes.matcher or own.matcher)
     harness = changes.harness or own.harness or NO_HARNESS
     if harness != NO_HARNESS and (harness in harnesses or changes.harness):
